@@ -1,0 +1,3 @@
+"""rocmpip: the pip that knows your AMD GPU."""
+
+__version__ = "0.1.0"
