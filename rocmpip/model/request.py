@@ -12,7 +12,7 @@ class IndexOptions:
     """Where pip would look, from configuration, environment, argv and files merged as pip merges them.
 
     URLs here may hold credentials: they never go to a log, a lock, the journal or an error text
-    (``rocmpip.report.redact`` strips them).
+    (``rocmpip.model.redact`` strips them).
     """
 
     index_url: str = ""

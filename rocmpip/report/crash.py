@@ -7,7 +7,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from rocmpip.report.redact import redact
+from rocmpip.model.redact import redact
 
 
 def keep(problem: BaseException) -> str:

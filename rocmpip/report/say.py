@@ -9,7 +9,7 @@ import os
 import sys
 
 from rocmpip.model.errors import RocmpipError
-from rocmpip.report.redact import redact
+from rocmpip.model.redact import redact
 
 _COLOURS = {"error": "31;1", "warning": "33", "note": "36", "hint": "2", "step": "32;1"}
 
