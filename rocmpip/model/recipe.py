@@ -1,0 +1,134 @@
+"""A recipe after ``when`` clauses matched and placeholders were filled: what a build of one version will set and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rocmpip.model.rocm import RocmVersion
+
+
+@dataclass(frozen=True)
+class RecipeContext:
+    """What ``when`` clauses match on and placeholders are filled from."""
+
+    gfx: tuple[str, ...] = ()
+    rocm: RocmVersion | None = None
+    torch: str = ""
+    """Version with local label, or ""."""
+    python: str = ""
+    """major.minor: 3.12."""
+    backend: str = ""
+    """The user's choice among a recipe's back ends, or ""."""
+    rocm_path: str = ""
+    hip_path: str = ""
+    jobs: int = 1
+    site_packages: str = ""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One variable or config setting, with the clause it came from (``flash-attn.toml: [[when]] #2 gfx = …``)."""
+
+    key: str
+    value: str
+    clause: str
+    force: bool = False
+    """The recipe's value wins over the user's."""
+    note: str = ""
+    """For people: "no known version reads it"."""
+
+
+@dataclass(frozen=True)
+class SystemNeed:
+    """One thing that must be on the machine before work starts."""
+
+    kind: str
+    """tool, header, cmake, library."""
+    name: str
+    """Program name, header path (``hip/hip_runtime.h``), CMake package, or library (``libaio.so``)."""
+    specifier: str = ""
+    """Version bounds for tools: ``>=3.20,<4``."""
+    apt: str = ""
+    dnf: str = ""
+    therock: str = ""
+    """What TheRock's pip packages offer for it."""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the source comes from: an sdist of the package's own index, or git over https with a full commit."""
+
+    kind: str = "sdist"
+    url: str = ""
+    commit: str = ""
+    submodules: bool = False
+    subdirectory: str = ""
+
+
+@dataclass(frozen=True)
+class ReadyWheels:
+    """An index with ready ROCm wheels, tried before any build."""
+
+    index: str
+    name: str = ""
+    """The project's name there when it differs."""
+    specifier: str = ""
+    clause: str = ""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A combination that cannot work: steers the choice of torch, or refuses."""
+
+    message: str
+    hint: str = ""
+    clause: str = ""
+    torch: str = ""
+    """Specifier of the torch versions that are in conflict (">=2.14"), "" when torch does not matter."""
+    kind: str = "conflict"
+    """conflict (a combination) or refuse (never works on ROCm)."""
+
+
+@dataclass(frozen=True)
+class Verify:
+    """What the built wheel must be like."""
+
+    import_name: str = ""
+    device_code: bool = False
+    """It must hold code objects for every gfx asked for."""
+    must_not_link: tuple[str, ...] = ("libcudart.so", "libcuda.so", "libcublas.so", "libnvrtc.so", "libcudnn.so")
+
+
+@dataclass(frozen=True)
+class ResolvedRecipe:
+    """Everything one build needs to know."""
+
+    name: str
+    version: str
+    layer: str
+    """shipped, site, user, project, or --recipe."""
+    path: str
+    digest: str
+    """sha256 of the recipe file's bytes and of the resolved values: part of the wheelhouse fingerprint."""
+    source: Source = field(default_factory=Source)
+    backend: str = ""
+    env: tuple[Value, ...] = ()
+    config_settings: tuple[Value, ...] = ()
+    requires: tuple[str, ...] = ()
+    """Build requirements with bounds, installed into an overlay."""
+    isolation: bool = False
+    memory_per_job: float = 2.0
+    """GiB."""
+    ulimits: Mapping[str, int] = field(default_factory=dict)
+    prepare: tuple[tuple[str, ...], ...] = ()
+    system: tuple[SystemNeed, ...] = ()
+    wheels: tuple[ReadyWheels, ...] = ()
+    runtime: tuple[Value, ...] = ()
+    verify: Verify = field(default_factory=Verify)
+    requires_dist: tuple[str, ...] | None = None
+    """The installed package's static Requires-Dist for this version; None when only a build can tell."""
+    conflicts: tuple[Conflict, ...] = ()
+    """Those that match (or could match, for torch steering) this context."""
+    notes: tuple[str, ...] = ()
