@@ -1,0 +1,113 @@
+"""Everything one command knows before it decides: settings, target, machine, request, catalogue, recipes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocmpip.model.machine import InstalledDist, Platform, TargetEnv
+from rocmpip.model.recipe import RecipeContext
+from rocmpip.model.request import Request
+from rocmpip.model.settings import Settings
+
+if TYPE_CHECKING:
+    from rocmpip.argv.request import Ours
+    from rocmpip.catalogue.catalogue import Catalogue
+    from rocmpip.recipe.book import RecipeBook
+
+
+@dataclass(frozen=True)
+class Context:
+    """Frozen facts of one run. Expensive parts (catalogue, recipes, markers) are read when first asked for."""
+
+    env: Mapping[str, str]
+    cwd: str
+    settings: Settings
+    target: TargetEnv
+    platform: Platform
+    installed: tuple[InstalledDist, ...]
+    request: Request
+    ours: Ours
+    recipe_files: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        from rocmpip.catalogue import load
+
+        return load(self.settings)
+
+    @cached_property
+    def book(self) -> RecipeBook:
+        from rocmpip.app.recipe import load_layers
+
+        return load_layers(self.settings, self.env, self.cwd, self.recipe_files)
+
+    @cached_property
+    def markers(self) -> dict[str, str]:
+        from rocmpip.target.environment import marker_environment
+
+        return marker_environment(self.target)
+
+    @cached_property
+    def installed_versions(self) -> dict[str, str]:
+        return {dist.name: dist.version for dist in self.installed}
+
+    def recipe_context(self, torch: str = "", backend: str = "") -> RecipeContext:
+        """What recipes match on, with ``torch`` the version that the build will see."""
+        root = self.platform.rocm_root
+        return RecipeContext(
+            gfx=self.platform.gfx_targets,
+            rocm=self.platform.rocm,
+            torch=torch,
+            python=".".join(self.target.version.split(".")[:2]),
+            backend=backend,
+            rocm_path=root,
+            hip_path=root,
+            site_packages=self.target.site_packages[0] if self.target.site_packages else "",
+        )
+
+    def with_request(self, request: Request) -> Context:
+        return replace(self, request=request)
+
+
+def gather(command: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None) -> Context:
+    """Read everything for ``rocmpip COMMAND ARGV``. Raises UsageError, InputError and BadConfiguration."""
+    from rocmpip.app.detect import detect_platform
+    from rocmpip.app.request import read_request
+    from rocmpip.store.settings import load_settings
+
+    env = dict(os.environ if env is None else env)
+    cwd = str(Path.cwd()) if cwd is None else cwd
+    request, ours, target = read_request(command, argv, env=env, cwd=cwd)
+    flags = {
+        key: value
+        for key, value in {
+            "rocm": ours.rocm,
+            "gfx": ours.gfx,
+            "channel": ours.channel,
+            "jobs": ours.jobs,
+            "hsa_override": ours.hsa_override or None,
+            "map_cuda_names": ours.map_cuda_names or None,
+            "python": request.python,
+        }.items()
+        if value
+    }
+    settings = load_settings(flags, env, cwd)
+    platform, found, installed = detect_platform(
+        env=env, gfx=settings.gfx, rocm=settings.rocm, python=request.python or settings.python
+    )
+    return Context(
+        env=env,
+        cwd=cwd,
+        settings=settings,
+        target=found or target,
+        platform=platform,
+        installed=installed,
+        request=request,
+        ours=ours,
+        recipe_files=tuple(ours.recipe),
+    )

@@ -1,0 +1,186 @@
+"""Sort a request's lines by who must handle them: the family choice, a recipe, the resolver, or pip alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from packaging.markers import InvalidMarker, Marker
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+
+from rocmpip.model.errors import NoPlan
+from rocmpip.model.packages import RequirementLine, normalise
+from rocmpip.model.request import Request
+from rocmpip.model.rocm import rocm_of_label
+
+_ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz", ".tar")
+_VCS = ("git+", "hg+", "svn+", "bzr+")
+
+
+@dataclass(frozen=True)
+class Direct:
+    """A requirement that names one file by URL or path: ``name`` and ``version`` are read from the file's name."""
+
+    line: RequirementLine
+    name: str
+    version: str
+    wheel: bool
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, sorted. Lines whose marker is false for the target are in ``off`` and nowhere else."""
+
+    family: Mapping[str, SpecifierSet] = field(default_factory=dict)
+    """Torch-family name → merged specifiers of requirements and constraints. Only names that are required."""
+    family_constraints: Mapping[str, SpecifierSet] = field(default_factory=dict)
+    """Torch-family names that only a constraint mentions."""
+    extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    recipes: Mapping[str, SpecifierSet] = field(default_factory=dict)
+    """Names that a recipe builds, required by the user → merged specifiers."""
+    plain: tuple[RequirementLine, ...] = ()
+    direct: tuple[Direct, ...] = ()
+    """Wheels and sdists named by URL or path."""
+    loose: tuple[RequirementLine, ...] = ()
+    """What cannot be planned ahead: VCS, editable, local folders."""
+    off: tuple[RequirementLine, ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(line.name for line in self.plain if line.name)
+
+
+def marker_holds(marker: str, environment: Mapping[str, str]) -> bool:
+    """True when ``marker`` is empty or true for the target. An unreadable marker counts as true: pip will complain."""
+    if not marker:
+        return True
+    try:
+        return Marker(marker).evaluate({**environment, "extra": ""})
+    except InvalidMarker:
+        return True
+
+
+def file_of(line: RequirementLine) -> str:
+    """The archive's file name when the line names one by URL or path, else ""."""
+    if line.url.startswith(_VCS):
+        return ""
+    name = unquote(urlsplit(line.url).path.rpartition("/")[2]) if line.url else PurePosixPath(line.path).name
+    return name if name.endswith(_ARCHIVES) else ""
+
+
+def read_filename(filename: str) -> tuple[str, str, bool]:
+    """(normalised name, version, is wheel) of a distribution's file name; empty strings when it cannot be read."""
+    try:
+        if filename.endswith(".whl"):
+            name, version, _, _ = parse_wheel_filename(filename)
+            return str(name), str(version), True
+        name, version = parse_sdist_filename(filename)
+        return str(name), str(version), False
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return "", "", filename.endswith(".whl")
+
+
+def sort_request(
+    request: Request,
+    environment: Mapping[str, str],
+    *,
+    is_family: Callable[[str], bool],
+    has_recipe: Callable[[str], bool],
+    forbidden: Callable[[str], str | None],
+) -> Asked:
+    """Sort ``request``. Raises NoPlan for a CUDA runtime package or a CUDA wheel that the user named."""
+    family: dict[str, SpecifierSet] = {}
+    extras: dict[str, tuple[str, ...]] = {}
+    recipes: dict[str, SpecifierSet] = {}
+    plain: list[RequirementLine] = []
+    direct: list[Direct] = []
+    loose: list[RequirementLine] = []
+    off: list[RequirementLine] = []
+    for line in request.requirements:
+        if not marker_holds(line.marker, environment):
+            off.append(line)
+            continue
+        filename = file_of(line)
+        if filename and not line.editable:
+            name, version, wheel = read_filename(filename)
+            if not name and line.name:
+                name = line.name
+            _refuse_foreign(line, name, version, is_family, forbidden)
+            direct.append(Direct(line, name, version, wheel))
+            continue
+        if line.url or line.path or line.editable:
+            loose.append(line)
+            continue
+        _refuse_foreign(line, line.name, "", is_family, forbidden)
+        if is_family(line.name):
+            family[line.name] = family.get(line.name, SpecifierSet()) & _specifiers(line)
+            extras[line.name] = tuple(dict.fromkeys((*extras.get(line.name, ()), *line.extras)))
+        elif has_recipe(line.name):
+            recipes[line.name] = recipes.get(line.name, SpecifierSet()) & _specifiers(line)
+        plain.append(line)
+    only_constrained: dict[str, SpecifierSet] = {}
+    for line in request.constraints:
+        if not line.name or line.url or line.path or not marker_holds(line.marker, environment):
+            continue
+        for table in (family, recipes):
+            if line.name in table:
+                table[line.name] &= _specifiers(line)
+        if is_family(line.name) and line.name not in family:
+            only_constrained[line.name] = only_constrained.get(line.name, SpecifierSet()) & _specifiers(line)
+    return Asked(
+        family, only_constrained, extras, recipes, tuple(plain), tuple(direct), tuple(loose), tuple(off)
+    )
+
+
+def _specifiers(line: RequirementLine) -> SpecifierSet:
+    try:
+        return SpecifierSet(line.specifier)
+    except InvalidSpecifier as problem:  # the reader of requirements lets none through; stay kind if one slips by
+        raise NoPlan(f"{line.text!r} ({line.origin}) has a version specifier that cannot be read", why=str(problem)) from None
+
+
+def _refuse_foreign(
+    line: RequirementLine,
+    name: str,
+    version: str,
+    is_family: Callable[[str], bool],
+    forbidden: Callable[[str], str | None],
+) -> None:
+    reason = forbidden(name) if name else None
+    if reason:
+        raise NoPlan(
+            f"{name} is a CUDA package ({line.origin} asks for it)",
+            why=reason,
+            hint=f"take {name} out of the request; the ROCm build of torch brings the libraries it needs",
+        )
+    if version and is_family(name) and name != "triton" and rocm_of_label(version) is None:
+        raise NoPlan(
+            f"{line.text.split(' ')[0]} ({line.origin}) is not a ROCm build of {name}",
+            why=f"version {version} carries no +rocm label",
+            hint=f"ask for {name}=={version.partition('+')[0]} by name, and the ROCm build of it is taken",
+        )
+
+
+def merged(specifiers: Iterable[SpecifierSet]) -> SpecifierSet:
+    result = SpecifierSet()
+    for one in specifiers:
+        result &= one
+    return result
+
+
+def name_of_line(text: str) -> str:
+    """Normalised project name at the start of a requirement text, or ""."""
+    head = text.strip()
+    for index, char in enumerate(head):
+        if not (char.isalnum() or char in "-_."):
+            head = head[:index]
+            break
+    return normalise(head) if head else ""
