@@ -33,6 +33,10 @@ class Gpu:
     """N of /dev/dri/renderDN."""
     known: bool = True
     """False when the gfx was decoded by number and the catalogue has no row for it."""
+    uuid: str = ""
+    """The runtime's name for it, ``GPU-`` and 16 hex digits, as *_VISIBLE_DEVICES accepts it."""
+    visible: bool = True
+    """False when a *_VISIBLE_DEVICES variable hides it."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,9 @@ class Platform:
     wsl: bool = False
     container: bool = False
     notes: tuple[str, ...] = ()
+    driver_source: str = ""
+    kfd: str = ""
+    """State of /dev/kfd: "", "ok", "denied", "missing"."""
 
     @property
     def state(self) -> str:
