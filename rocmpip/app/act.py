@@ -1,0 +1,212 @@
+"""Carry out a plan: PyPI's triton out of the way, the torch family, the builds, the rest; pip speaks to the terminal itself."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rocmpip.app.family import alias_for
+from rocmpip.app.policy import pinned_route
+from rocmpip.app.session import Session
+from rocmpip.app.solve import line_text
+from rocmpip.model.errors import BuildFailed, RocmpipError
+from rocmpip.model.packages import File
+from rocmpip.model.plan import Plan, PlanItem
+from rocmpip.report import say
+
+_DROPPED = frozenset(("--no-deps", "--upgrade", "-U", "--force-reinstall", "--require-hashes", "--dry-run"))
+
+
+@dataclass
+class Outcome:
+    """What an install did. ``code`` is the process's exit code."""
+
+    code: int = 0
+    done: list[str] = field(default_factory=list)
+    built: list[str] = field(default_factory=list)
+    problem: RocmpipError | None = None
+
+
+@dataclass
+class Pip:
+    """Runs the target's pip behind one router with the plan's files."""
+
+    session: Session
+    folder: Path
+    url: str
+    json: bool
+    number: int = 0
+
+    def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+        from rocmpip.target.run import neutral_environment
+
+        context = self.session.context
+        empty = self.folder / "empty"
+        empty.mkdir(exist_ok=True)
+        env = neutral_environment(
+            context.env, router_url=self.url, empty_folder=str(empty), index=context.request.index
+        )
+        env.update(self._rocm_environment())
+        env.update(extra or {})
+        return env
+
+    def _rocm_environment(self) -> dict[str, str]:
+        choice = self.session.policy.family.made
+        if choice is None:
+            return {}
+        from rocmpip.plan.family import rocm_build_env
+
+        return dict(rocm_build_env(self.session.context.platform.gfx_targets))
+
+    def install(self, lines: Sequence[str], *, flags: Sequence[str] = (), env: Mapping[str, str] | None = None) -> int:
+        """``pip install`` of exactly these lines; returns pip's exit code."""
+        from rocmpip.target.pip import pip_command
+        from rocmpip.target.run import run_pip
+
+        self.number += 1
+        path = self.folder / f"step-{self.number}.txt"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        context = self.session.context
+        options = [word for word in context.request.options if word not in _DROPPED]
+        arguments = ["install", *options, *flags, "-r", str(path)]
+        command = pip_command(context.target)
+        return run_pip(command, arguments, env=self.environment(env), stdout_to_stderr=self.json)
+
+    def uninstall(self, names: Sequence[str]) -> int:
+        from rocmpip.target.pip import pip_command
+        from rocmpip.target.run import run_pip
+
+        command = pip_command(self.session.context.target)
+        return run_pip(command, ["uninstall", "-y", *names], env=self.environment(), stdout_to_stderr=self.json)
+
+
+@contextmanager
+def pinned_pip(session: Session, plan: Plan, *, json: bool) -> Iterator[tuple[Pip, dict[str, File]]]:
+    """A pip behind a router that serves exactly the plan; the returned dict may grow (built wheels)."""
+    files = {item.name: item.file for item in plan.items if item.file is not None and item.action != "build"}
+    synthetic = {}
+    choice = plan.choice
+    if choice is not None:
+        alias = alias_for("triton", choice)
+        if alias is not None:
+            synthetic["triton"] = alias
+            files.pop("triton", None)
+    with tempfile.TemporaryDirectory(prefix="rocmpip-act-") as folder:
+        with session.router(pinned_route(files, synthetic, session.policy.route)) as router:
+            yield Pip(session, Path(folder), router.url, json), files
+
+
+def act(session: Session, plan: Plan, *, json: bool = False) -> Outcome:
+    """Do it. pip's own failures end with pip's code; what was done before stays, and the same command resumes."""
+    outcome = Outcome()
+    context = session.context
+    todo = [item for item in plan.items if item.action != "keep"]
+    torch_family = [item for item in todo if context.catalogue.is_family(item.name)]
+    builds = [item for item in todo if item.action == "build"]
+    rest = [item for item in todo if item not in torch_family and item not in builds]
+    with pinned_pip(session, plan, json=json) as (pip, files):
+        if torch_family and not _install_family(pip, plan, torch_family, outcome):
+            return outcome
+        built = _build_all(pip, plan, builds, files, outcome)
+        if outcome.code:
+            return outcome
+        _install_rest(pip, plan, [*built, *rest], outcome)
+    return outcome
+
+
+def _install_family(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Outcome) -> bool:
+    if any(item.name == "triton" or item.name.endswith(("triton-rocm",)) for item in items) and foreign_triton(pip.session):
+        say.step("removing PyPI's triton first: it and the ROCm triton share one folder")
+        outcome.code = pip.uninstall(["triton"])
+        if outcome.code:
+            return False
+    torch = next((item for item in items if item.name == "torch"), None)
+    if torch is not None:
+        say.step(f"torch {torch.version} from {plan.choice.family if plan.choice else 'the index'}")
+    outcome.code = pip.install(_lines(pip, plan, items), flags=["--no-deps"])
+    if outcome.code == 0:
+        outcome.done.extend(f"{item.name} {item.version}" for item in items)
+    return outcome.code == 0
+
+
+def foreign_triton(session: Session) -> bool:
+    """True when the target holds a triton distribution with files of its own (not our alias, not a ROCm build)."""
+    from rocmpip.target.environment import installed
+
+    for dist in installed(session.context.target.site_packages, ["triton"]):
+        if "rocm" in dist.version:
+            return False
+        try:
+            record = (Path(dist.path) / "RECORD").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return True
+        return any(line.startswith("triton/") for line in record.splitlines())
+    return False
+
+
+def _lines(pip: Pip, plan: Plan, items: Sequence[PlanItem]) -> list[str]:
+    """One line a package: exact pins; what was named by URL or path keeps the user's words; settings of -C stay with their line."""
+    asked = pip.session.asked
+    direct = {one.name: one for one in asked.direct if one.name}
+    settings = {line.name: line.config_settings for line in asked.plain if line.config_settings}
+    lines = []
+    for item in items:
+        if item.name in direct:
+            lines.append(line_text(direct[item.name].line))
+            continue
+        text = f"{item.name}=={item.version}"
+        for setting in settings.get(item.name, ()):
+            text += f' --config-settings "{setting}"'
+        lines.append(text)
+    return lines
+
+
+def _build_all(
+    pip: Pip, plan: Plan, builds: Sequence[PlanItem], files: dict[str, File], outcome: Outcome
+) -> list[PlanItem]:
+    """Build (or take from the wheelhouse) each item; its wheel's file goes into ``files``, so that the router serves it."""
+    ready: list[PlanItem] = []
+    if not builds:
+        return ready
+    from rocmpip.app.builds import build_item
+
+    for item in builds:
+        try:
+            wheel = build_item(pip, plan, item)
+        except BuildFailed as problem:
+            outcome.code, outcome.problem = problem.exit_code, problem
+            done = ", ".join(outcome.done)
+            if done:
+                problem.hint = (problem.hint + "; " if problem.hint else "") + f"already installed and kept: {done}; the same command resumes"
+            return ready
+        files[item.name] = File(filename=wheel.name, url=wheel.as_uri(), index="wheelhouse")
+        outcome.built.append(f"{item.name} {item.version}")
+        ready.append(item)
+    return ready
+
+
+def _install_rest(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Outcome) -> None:
+    kept = [
+        f"{item.name}=={item.version}" for item in plan.items if item.action == "keep" and item.direct and not item.file
+    ]
+    again = [item for item in items if item.recipe and item.installed_version == item.version]
+    usual = [item for item in items if item not in again]
+    if again:
+        outcome.code = pip.install(_lines(pip, plan, again), flags=["--no-deps", "--force-reinstall"])
+        if outcome.code:
+            return
+    force = ["--force-reinstall"] if pip.session.context.request.force_reinstall else []
+    if usual or kept:
+        outcome.code = pip.install([*_lines(pip, plan, usual), *kept], flags=["--no-deps", *force])
+        if outcome.code:
+            return
+    outcome.done.extend(f"{item.name} {item.version}" for item in items)
+    loose = pip.session.asked.loose
+    if loose:
+        from rocmpip.app.loose import install_loose
+
+        outcome.code = install_loose(pip, plan, loose)
+

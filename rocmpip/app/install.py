@@ -1,0 +1,144 @@
+"""``rocmpip install``: read, plan, show, act, say what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rocmpip.app.context import Context, gather
+from rocmpip.model.errors import Interrupted, RocmpipError
+from rocmpip.model.plan import Plan
+from rocmpip.report import envelope, say
+
+COMMAND = "install"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run ``rocmpip install ARGV`` and return the exit code: pip's own, or one of ours."""
+    return guarded(COMMAND, "--json" in argv, lambda: _install(argv))
+
+
+def guarded(command: str, as_json: bool, work: Callable[[], int]) -> int:
+    """Run ``work``; every error ends as words on stderr or as the one envelope on stdout."""
+    from rocmpip.cli.group import fail, internal
+
+    try:
+        return work()
+    except RocmpipError as problem:
+        return fail(command, as_json, problem)
+    except KeyboardInterrupt:
+        return fail(command, as_json, Interrupted("interrupted"))
+    except BrokenPipeError:
+        return 0
+    except Exception as problem:
+        return fail(command, as_json, internal(problem))
+
+
+def _install(argv: Sequence[str]) -> int:
+    from rocmpip.app.session import terminated_as_interrupt
+
+    context = gather(COMMAND, argv)
+    as_json = context.ours.json
+    if passes_through(context) and not as_json:
+        return plain_pip(context, argv)
+    with terminated_as_interrupt():
+        return plan_and_act(context, as_json=as_json)
+
+
+def passes_through(context: Context) -> bool:
+    """True when there is nothing for us to do: neither GPU nor ROCm, or nothing that an index or a build would answer."""
+    return context.platform.state == "none"
+
+
+def plain_pip(context: Context, argv: Sequence[str]) -> int:
+    """Become pip; one line on stderr when torch was asked for."""
+    from rocmpip.app.request import pip_argv
+    from rocmpip.target.pip import become_pip
+
+    names = [line.name for line in context.request.requirements]
+    if any(name in ("torch", "torchvision", "torchaudio") for name in names):
+        say.note("no AMD GPU and no ROCm seen here: pip goes on alone (say --gfx to get ROCm builds)")
+    return become_pip(pip_argv(COMMAND, argv, context), context.target, context.env)
+
+
+def plan_and_act(context: Context, *, as_json: bool) -> int:
+    from rocmpip.app.planning import make_plan
+    from rocmpip.app.request import sorted_request
+    from rocmpip.app.session import open_session
+
+    if context.ours.warn_system and context.target.kind == "system":
+        say.warning(f"{context.target.python} is neither a virtual environment nor a container")
+    asked = sorted_request(context)
+    with open_session(context, asked) as session:
+        plan = make_plan(session)
+        if context.request.dry_run:
+            return show(context, plan, as_json=as_json)
+        _announce(context, plan)
+        from rocmpip.app.act import act
+
+        outcome = act(session, plan, json=as_json)
+    problem = outcome.problem
+    if problem is None and outcome.code and as_json:
+        problem = pip_failed(outcome.code)
+    if as_json:
+        envelope.write(COMMAND, result(context, plan, built=outcome.built, done=outcome.done), (problem,) if problem else ())
+    elif problem is not None:
+        say.error(problem)
+    elif outcome.code == 0:
+        _closing(plan, outcome.built)
+    return outcome.code
+
+
+def pip_failed(code: int) -> RocmpipError:
+    problem = RocmpipError(f"pip ended with exit code {code}", hint="its own words are above, on stderr")
+    problem.exit_code = code
+    problem.slug = "pip"
+    return problem
+
+
+def result(context: Context, plan: Plan, **more: object) -> dict[str, object]:
+    """``result`` of the JSON envelope: plan, family, and platform as ``detect`` gives it."""
+    from rocmpip.app.detect import detect_result
+    from rocmpip.report.plan import plan_json
+
+    return {**plan_json(plan), "platform": detect_result(context.platform, context.target, context.installed), **more}
+
+
+def show(context: Context, plan: Plan, *, as_json: bool) -> int:
+    """Print the plan: it is the data asked for, so it goes to stdout."""
+    if as_json:
+        envelope.write(COMMAND, result(context, plan))
+        return 0
+    from rocmpip.report.plan import plan_lines
+
+    for note in plan.notes:
+        say.note(note)
+    print("\n".join(plan_lines(plan)))  # noqa: T201 - the plan is the output
+    return 0
+
+
+def _announce(context: Context, plan: Plan) -> None:
+    if context.request.quiet:
+        return
+    for note in plan.notes:
+        say.note(note)
+    choice = plan.choice
+    if choice is not None and any(item.action != "keep" and item.name in choice.pins for item in plan.items):
+        for reason in choice.because:
+            say.step(reason)
+    for item in plan.items:
+        if item.action in ("replace", "build") and (item.recipe or (choice and item.name in choice.pins)):
+            say.step(f"{item.name} {item.version}: " + "; ".join(item.because))
+
+
+def _closing(plan: Plan, built: Sequence[str]) -> None:
+    if built:
+        say.step("built and kept: " + ", ".join(built))
+    if plan.leftovers:
+        say.note(
+            "these CUDA packages are still installed and nothing needs them: "
+            + ", ".join(plan.leftovers)
+            + "; remove them with: pip uninstall "
+            + " ".join(plan.leftovers)
+        )
+
+

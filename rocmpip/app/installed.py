@@ -1,0 +1,32 @@
+"""The target's installed distributions with their requirements, read from their METADATA."""
+
+from __future__ import annotations
+
+from email.parser import HeaderParser
+from pathlib import Path
+
+from rocmpip.app.context import Context
+from rocmpip.plan.assemble import Installed
+
+
+def installed_with_requirements(context: Context) -> dict[str, Installed]:
+    """Normalised name → version and Requires-Dist. Unreadable metadata counts as no requirements."""
+    if context.request.target or context.request.ignore_installed:
+        return {}
+    from rocmpip.target.environment import installed
+
+    result: dict[str, Installed] = {}
+    for dist in installed(context.target.site_packages):
+        result.setdefault(dist.name, Installed(dist.name, dist.version, _requires(dist.path)))
+    return result
+
+
+def _requires(folder: str) -> tuple[str, ...]:
+    for name in ("METADATA", "PKG-INFO"):
+        try:
+            text = (Path(folder) / name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        headers = HeaderParser().parsestr(text)
+        return tuple(str(value) for value in headers.get_all("Requires-Dist") or ())
+    return ()

@@ -1,0 +1,110 @@
+"""What cannot be planned ahead: editable installs, local folders, VCS. pip does it, under constraints that hold the torch family."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rocmpip.app.solve import line_text
+from rocmpip.model.errors import InputError
+from rocmpip.model.packages import RequirementLine
+from rocmpip.model.plan import Plan
+from rocmpip.plan.asked import name_of_line
+from rocmpip.report import say
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from rocmpip.app.act import Pip
+    from rocmpip.app.context import Context
+
+_IMPORTS_TORCH = re.compile(r"^\s*(?:import|from)\s+torch\b", re.MULTILINE)
+_LIMIT = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Project:
+    """A local source folder, as far as its files tell without running them."""
+
+    folder: str
+    name: str
+    build_requires: tuple[str, ...]
+    dependencies: tuple[str, ...] | None
+    """Static [project] dependencies; None when they are dynamic or not declared."""
+    needs_torch: bool
+    """It cannot be built without torch: its build requires it, or its setup.py imports it."""
+
+
+def read_project(folder: str) -> Project:
+    """Read pyproject.toml and setup.py. Raises InputError, in pip's words, for a folder that is no project."""
+    root = Path(folder)
+    pyproject, setup = root / "pyproject.toml", root / "setup.py"
+    if not root.is_dir():
+        raise InputError(f"Invalid requirement: {folder!r}: Expected package name at the start of dependency specifier")
+    if not pyproject.is_file() and not setup.is_file():
+        raise InputError(
+            f"{folder} does not appear to be a Python project: neither 'setup.py' nor 'pyproject.toml' found."
+        )
+    data: dict[str, Any] = {}
+    if pyproject.is_file():
+        try:
+            data = tomllib.loads(pyproject.read_bytes()[:_LIMIT].decode("utf-8"))
+        except (OSError, ValueError) as problem:
+            raise InputError(f"{pyproject} cannot be read", why=str(problem)) from None
+    build = data.get("build-system", {})
+    requires = tuple(str(one) for one in build.get("requires", ())) if isinstance(build, dict) else ()
+    project = data.get("project", {})
+    project = project if isinstance(project, dict) else {}
+    dynamic = project.get("dynamic", ())
+    static = "dependencies" not in dynamic and "name" in project
+    dependencies = tuple(str(one) for one in project.get("dependencies", ())) if static else None
+    text = ""
+    if setup.is_file():
+        text = setup.read_bytes()[:_LIMIT].decode("utf-8", "replace")
+    needs = any(name_of_line(one) == "torch" for one in requires) or bool(_IMPORTS_TORCH.search(text))
+    return Project(folder, str(project.get("name", "")), requires, dependencies, needs)
+
+
+def torch_projects(lines: Sequence[RequirementLine]) -> dict[int, Project]:
+    """Index of the line → project, for the local folders among ``lines`` that need torch to build."""
+    found: dict[int, Project] = {}
+    for number, line in enumerate(lines):
+        if line.path and Path(line.path).is_dir():
+            project = read_project(line.path)
+            if project.needs_torch:
+                found[number] = project
+    return found
+
+
+def install_loose(pip: Pip, plan: Plan, lines: Sequence[RequirementLine]) -> int:
+    """Install what was left to pip; returns pip's exit code. The torch family and all planned versions are constraints."""
+    context = pip.session.context
+    projects = torch_projects(lines)
+    constraints = pip.folder / "held.txt"
+    held = [f"{item.name}=={item.version}" for item in plan.items if item.origin != "url"]
+    constraints.write_text("\n".join(held) + "\n", encoding="utf-8")
+    usual = [line_text(line) for number, line in enumerate(lines) if number not in projects]
+    code = 0
+    if usual:
+        code = pip.install(usual, flags=["-c", str(constraints)], env={"PIP_CONSTRAINT": str(constraints), "PIP_BUILD_CONSTRAINT": str(constraints)})
+    for number, project in projects.items():
+        if code:
+            break
+        say.step(f"{lines[number].text}: built against the installed torch, without build isolation")
+        code = _install_project(pip, context, lines[number], project)
+    return code
+
+
+def _install_project(pip: Pip, context: Context, line: RequirementLine, project: Project) -> int:
+    from rocmpip.app.builds import build_environment, overlay
+
+    with overlay(pip, project.build_requires, folder=project.folder) as where:
+        env = build_environment(pip, where)
+        return pip.install([line_text(line)], flags=["--no-build-isolation", "--no-deps"], env=env)

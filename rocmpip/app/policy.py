@@ -1,0 +1,221 @@
+"""Which route each name takes in one run: the rules of the router, wired to this machine and request."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+from packaging.version import Version
+
+from rocmpip.app.context import Context
+from rocmpip.model.errors import NoPlan
+from rocmpip.model.packages import Absent, File, Page
+from rocmpip.model.plan import FamilyChoice
+from rocmpip.model.recipe import Conflict
+from rocmpip.model.rocm import rocm_of_label
+from rocmpip.model.routing import Route, Synthetic
+from rocmpip.plan.asked import Asked
+
+_DEVICE = re.compile(r"-device-(gfx[0-9a-f]+|all)$")
+
+
+class Pages(Protocol):
+    """The part of the index client that a policy uses."""
+
+    def page(self, index_url: str, name: str) -> Page | Absent: ...
+
+    def metadata(self, file: File) -> bytes: ...
+
+
+@dataclass
+class Family:
+    """The choice of torch's build, made once per run and only when something asks for it."""
+
+    choose: Callable[[], FamilyChoice]
+    _choice: FamilyChoice | None = None
+    _error: NoPlan | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def made(self) -> FamilyChoice | None:
+        return self._choice
+
+    def get(self) -> FamilyChoice:
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            if self._choice is None:
+                try:
+                    self._choice = self.choose()
+                except NoPlan as problem:
+                    self._error = problem
+                    raise
+            return self._choice
+
+
+def version_of(filename: str) -> Version | None:
+    """The version in a wheel's or sdist's file name, None when it cannot be read."""
+    try:
+        if filename.endswith(".whl"):
+            return parse_wheel_filename(filename)[1]
+        return parse_sdist_filename(filename)[1]
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return None
+
+
+def user_indexes(context: Context) -> tuple[str, ...]:
+    """The user's own indexes in pip's order; none under --no-index."""
+    from rocmpip.index.default import DEFAULT_INDEX
+
+    index = context.request.index
+    if index.no_index:
+        return ()
+    return tuple(dict.fromkeys((index.index_url or DEFAULT_INDEX, *index.extra_index_urls)))
+
+
+class Policy:
+    """``policy.route(name)`` for the router and the resolver. Thread-safe; each name is decided once by its caller."""
+
+    def __init__(
+        self,
+        context: Context,
+        asked: Asked,
+        client: Pages,
+        *,
+        extra: Mapping[str, SpecifierSet] | None = None,
+        held: Mapping[str, str] | None = None,
+    ) -> None:
+        self.context = context
+        self.asked = asked
+        self.client = client
+        self.extra = dict(extra or {})
+        self.held = dict(held or {})
+        self.family = Family(self._choose)
+        self.sources: dict[str, dict[str, File]] = {}
+        """Recipe name → version → the sdist that a virtual wheel stands for."""
+
+    # -- the choice of torch -------------------------------------------------------------------------------------
+
+    def _choose(self) -> FamilyChoice:
+        context = self.context
+        if context.platform.state == "rocm":
+            raise NoPlan(
+                f"ROCm {context.platform.rocm} is installed, but no GPU is known to install torch for",
+                why="no GPU is visible here and no gfx target was given",
+                hint="say which GPU it is for: rocmpip install --gfx gfx942 … (or set ROCMPIP_GFX)",
+            )
+        from rocmpip.app.family import choose
+
+        return choose(context, self.asked, self.client, extra=self.extra, held=self.held, conflicts=self.conflicts())
+
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """What the requested recipes forbid of torch, for the newest version of each that the user's words allow."""
+        from rocmpip.app.sources import newest_version
+
+        found: list[Conflict] = []
+        for name, specifier in self.asked.recipes.items():
+            version = newest_version(self, name, specifier)
+            if version:
+                found.extend(self.context.book.torch_conflicts(name, version, self.context.recipe_context()))
+        return tuple(found)
+
+    # -- routes --------------------------------------------------------------------------------------------------
+
+    def route(self, name: str) -> Route:
+        """The route of one normalised name. Raises NoPlan where the torch family cannot be had."""
+        context = self.context
+        reason = context.catalogue.forbidden(name)
+        if context.platform.state != "none":
+            if reason:
+                return Route(name, "forbidden", because=reason)
+            if context.catalogue.is_family(name):
+                return self._family_route(name)
+            if name in self.asked.recipes or context.book.get(name) is not None:
+                return self._recipe_route(name)
+        return Route(name, "plain", indexes=user_indexes(context), find_links=context.request.index.find_links)
+
+    def _family_route(self, name: str) -> Route:
+        choice = self.family.get()
+        from rocmpip.app.family import alias_for, rocm_page
+
+        alias = alias_for(name, choice)
+        if alias is not None:
+            return Route(name, "family", synthetic=(alias,), because=f"{name} is provided by {choice.family}'s own triton")
+        device = _DEVICE.search(name)
+        if device and device.group(1) not in self.context.platform.gfx_targets:
+            return Route(name, "family", because=f"{name} is for another GPU")
+        if name == "rocm":
+            return rocm_page(choice, self.context, self.client)
+        return Route(
+            name,
+            "family",
+            indexes=(choice.index_url,),
+            keep=self._family_filter(name, choice),
+            because=f"torch-family names come from {choice.family} alone",
+        )
+
+    @staticmethod
+    def _family_filter(name: str, choice: FamilyChoice) -> Callable[[File], bool]:
+        pin = choice.pins.get(name)
+        if pin is not None:
+            exact = Version(pin)
+            return lambda file: version_of(file.filename) == exact
+        labelled = name.startswith(("torch", "triton"))
+
+        def keep(file: File) -> bool:
+            version = version_of(file.filename)
+            if version is None:
+                return False
+            rocm = rocm_of_label(str(version))
+            if rocm is not None:
+                return rocm.minor == choice.rocm.minor
+            return not labelled
+
+        return keep
+
+    def _recipe_route(self, name: str) -> Route:
+        from rocmpip.app.sources import recipe_route
+
+        return recipe_route(self, name)
+
+
+def pinned_route(files: Mapping[str, File], synthetic: Mapping[str, Synthetic], fallback: Callable[[str], Route]) -> Callable[[str], Route]:
+    """Routes for the act: a planned name has exactly its planned file; every other name (build requirements) takes ``fallback``."""
+
+    def route(name: str) -> Route:
+        if name in synthetic:
+            return Route(name, "pinned", synthetic=(synthetic[name],), because="planned")
+        if name in files:
+            return Route(name, "pinned", files=(files[name],), because="planned")
+        return fallback(name)
+
+    return route
+
+
+def standalone_context(env: Mapping[str, str]) -> Context:
+    """A context with an empty request, for the router served alone and for ``rocmpip run``."""
+    from rocmpip.app.context import gather
+
+    return gather("install", [], env=env)
+
+
+def standalone_route(env: Mapping[str, str]) -> Callable[[str], Route]:
+    """The routing of ``rocmpip router`` and ``rocmpip run``: this machine's truth for any request.
+
+    The right torch that the target already has is held; recipe packages come as ready wheels, wheelhouse builds or source.
+    """
+    from rocmpip.app.family import held_family
+    from rocmpip.app.open_client import open_client
+
+    context = standalone_context(env)
+    client = open_client(context)
+    asked = Asked()
+    policy = Policy(context, asked, client, held=held_family(context, asked))
+    return policy.route
+
+

@@ -1,0 +1,77 @@
+"""The doors of one run, opened together and closed together: client, policy, router."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import SpecifierSet
+
+from rocmpip.app.context import Context
+from rocmpip.app.policy import Policy
+from rocmpip.model.errors import Interrupted
+from rocmpip.model.routing import Route
+from rocmpip.plan.asked import Asked
+from rocmpip.router.server import Router
+
+if TYPE_CHECKING:
+    from rocmpip.index.client import Client
+
+
+@dataclass
+class Session:
+    """``policy`` is replaced when a second choice of torch is tried; the client and its pages stay."""
+
+    context: Context
+    asked: Asked
+    client: Client
+    policy: Policy
+
+    def again(self, *, extra: Mapping[str, SpecifierSet], held: Mapping[str, str]) -> Policy:
+        self.policy = Policy(self.context, self.asked, self.client, extra=extra, held=held)
+        return self.policy
+
+    @contextmanager
+    def router(self, route: Callable[[str], Route] | None = None) -> Iterator[Router]:
+        """A router for the life of the block; by default with this session's policy."""
+        router = Router(route or self.policy.route, self.client)
+        router.start()
+        try:
+            yield router
+        finally:
+            router.close()
+
+
+@contextmanager
+def terminated_as_interrupt() -> Iterator[None]:
+    """Within the block SIGTERM raises Interrupted(143), so that every ``finally`` runs."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        problem = Interrupted("terminated")
+        problem.exit_code = 143
+        raise problem
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread: a library use; leave signals alone
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def open_session(context: Context, asked: Asked) -> Iterator[Session]:
+    from rocmpip.app.open_client import open_client
+
+    client = open_client(context)
+    try:
+        yield Session(context, asked, client, Policy(context, asked, client))
+    finally:
+        client.close()
