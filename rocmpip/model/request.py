@@ -79,3 +79,17 @@ class Request:
     files: tuple[str, ...] = ()
     """Every requirement and constraint file read (absolute path or URL), in reading order."""
     notes: tuple[str, ...] = ()
+    only_deps: bool = False
+    """--only-deps: the requirements' dependencies without the requirements themselves."""
+    all_releases: tuple[str, ...] = ()
+    """Normalised names whose pre-releases are allowed, or ":all:" (``pre`` says the same as ":all:")."""
+    only_final: tuple[str, ...] = ()
+    uploaded_prior_to: str = ""
+    output: str = ""
+    """download's --dest, wheel's --wheel-dir, lock's --output; "" when not given."""
+    requirement_files: tuple[str, ...] = ()
+    """The files named by -r on the command line or in the configuration, as absolute paths or URLs."""
+    constraint_files: tuple[str, ...] = ()
+    build_constraint_files: tuple[str, ...] = ()
+    pylocks: tuple[str, ...] = ()
+    """PEP 751 lock files named by -r or --group: pip alone reads them."""
