@@ -1,0 +1,72 @@
+"""Every test runs apart from this machine's pip, ROCm and shell settings, and meets only 127.0.0.1."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from rocmpip.demo.sysroot import write_sysroot
+from tests.support.environments import make_venv
+from tests.support.kfd import GPUS
+from tests.support.replica import Replica, clean_environment
+
+
+@pytest.fixture(scope="session")
+def test_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder without settings, shared by the run."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(autouse=True)
+def _apart(monkeypatch: pytest.MonkeyPatch, test_home: Path) -> None:
+    kept = clean_environment(os.environ)
+    for key in list(os.environ):
+        if key not in kept:
+            monkeypatch.delenv(key)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("HOME", str(test_home))
+
+
+@pytest.fixture
+def clean_env() -> dict[str, str]:
+    """The environment of this process for a child: already apart (see ``_apart``)."""
+    return dict(os.environ)
+
+
+@pytest.fixture(scope="session")
+def _replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
+    with Replica(tmp_path_factory.mktemp("replica")) as replica:
+        yield replica
+
+
+@pytest.fixture
+def replica(_replica: Replica) -> Iterator[Replica]:
+    """The replica of pytorch.org, AMD and PyPI: one for the session, its record of requests empty at each test's start."""
+    _replica.forget()
+    yield _replica
+    _replica.forget()
+
+
+@pytest.fixture
+def sysroot(tmp_path: Path) -> Callable[..., Path]:
+    """Factory: ``sysroot(gpus=["mi300x"], rocm="6.4.0-47")`` → a folder for ROCMPIP_SYSROOT; see ``rocmpip.demo.sysroot``."""
+    made = iter(range(1000))
+
+    def make(gpus: Sequence[str] = (), rocm: str | Mapping[str, str] = "", *, driver: str = "") -> Path:
+        return write_sysroot(tmp_path / f"sysroot{next(made)}", [GPUS[name] for name in gpus], rocm, driver=driver)
+
+    return make
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Callable[..., Path]:
+    """Factory: ``venv()`` → the interpreter of a new environment without pip; ``venv(python, with_pip=True)``."""
+    made = iter(range(1000))
+
+    def make(python: str = "", *, with_pip: bool = False) -> Path:
+        return make_venv(tmp_path / f"venv{next(made)}", python, with_pip=with_pip)
+
+    return make
