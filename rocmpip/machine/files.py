@@ -4,6 +4,8 @@ With a root every path is resolved here as ``chroot`` would do it: absolute link
 and sources are the machine's own, without the root.
 """
 
+# Plain os calls: pathlib alone costs a good part of the time that detection may take.
+# ruff: noqa: PTH115, PTH116, PTH118, PTH208
 from __future__ import annotations
 
 import errno
@@ -80,7 +82,7 @@ class Tree:
         return "/".join((self.root, *done)) or "/"
 
     def real(self, path: str) -> str:
-        """The machine path with all links resolved ("" when it cannot be), for telling two names of one folder apart."""
+        """The machine path with all links resolved ("" when it cannot be): two names of one folder give the same."""
         try:
             resolved = self._walk(path) if self.root else os.path.realpath(path, strict=True)
             if self.root:
@@ -90,7 +92,7 @@ class Tree:
         return (resolved[len(self.root) :] or "/") if self.root else resolved
 
     def bytes_of(self, path: str, limit: int = LIMIT) -> bytes:
-        """The first ``limit`` bytes of a regular file; more than that is noted. Raises OSError, also for what is no file."""
+        """The first ``limit`` bytes of a regular file; more is noted. Raises OSError, also for what is no file."""
         handle = os.open(self.host(path), _FLAGS)
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -109,7 +111,7 @@ class Tree:
         return data[:limit]
 
     def text(self, path: str, limit: int = LIMIT) -> str | None:
-        """The file as text (undecodable bytes replaced), or None: silently when it is missing, with a note when it is unreadable."""
+        """The file as text (undecodable bytes replaced), or None: with a note, unless it is only missing."""
         try:
             return self.bytes_of(path, limit).decode("utf-8", "replace")
         except OSError as problem:

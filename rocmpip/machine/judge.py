@@ -16,6 +16,9 @@ from rocmpip.model.rocm import RocmVersion, parse_rocm
 NONE = "none"
 """As --gfx or --rocm: act as if there were none."""
 
+_SUFFIXES = ("-", "+", ".", "a", "b", "rc")
+"""What may follow the numbers: 6.4.0-47, 10.1.0a20260828."""
+
 
 def _no_name(gfx: str, pci_id: str) -> str:
     return ""
@@ -35,15 +38,13 @@ def judge(
     """The verdict.
 
     ``gfx`` and ``rocm`` override what was seen ("none" means none); ``gfx_source`` and ``rocm_source`` say who asked.
-    ``names(gfx, pci_id)`` gives product names, ``integrated(gfx, pci_id)`` tells iGPUs of known chips; for unknown ones the
-    probe's guess counts. ``known_gfx`` empty means that no table is at hand. Raises UsageError for a bad override.
+    ``names(gfx, pci_id)`` gives product names, ``integrated(gfx, pci_id)`` tells iGPUs of known chips; for unknown ones
+    the probe's guess counts. ``known_gfx`` empty means that no table is at hand. Raises UsageError for a bad override.
     """
     notes = list(evidence.notes)
     visible, told = let_through(evidence.gpus, evidence.env)
     notes += told
-    gpus = tuple(
-        _finished(gpu, index in visible, names, known_gfx, integrated) for index, gpu in enumerate(evidence.gpus)
-    )
+    gpus = tuple(_finished(gpu, index in visible, names, known_gfx, integrated) for index, gpu in enumerate(evidence.gpus))
     counted = [gpu for gpu in gpus if gpu.visible]
     notes += _shape_notes(counted)
     notes += override_notes(evidence.env, [gpu.gfx for gpu in counted])
@@ -53,7 +54,7 @@ def judge(
     notes += why
     if known_gfx:
         notes += [
-            f"{name} is not in the table of known GPUs (a newer one?): it stays a target, decoded by number"
+            f"{name} is not in the table of known GPUs (a newer one?): it stays a target"
             for name in targets
             if name not in known_gfx and not name.endswith("-generic")
         ]
@@ -74,6 +75,7 @@ def judge(
         notes=tuple(dict.fromkeys(notes)),
         driver_source=evidence.driver_source,
         kfd=evidence.kfd,
+        container_source=evidence.container_source,
     )
 
 
@@ -106,9 +108,10 @@ def read_rocm(value: str, source: str) -> RocmVersion:
         version = parse_rocm(bare)
     except ValueError:
         version = RocmVersion(())
-    rest = bare[len(str(version)) :]
-    good = bare.startswith(str(version)) and (not rest or rest[0] in "-+" or rest[:1] in "ab" or rest.startswith(("rc", ".")))
-    if len(version.release) < 2 or version.release[0] > 99 or not good or not bare.isascii() or " " in bare:
+    numbers = str(version)
+    rest = bare[len(numbers) :]
+    good = bare.startswith(numbers) and (not rest or rest.startswith(_SUFFIXES)) and bare.isascii() and " " not in bare
+    if len(version.release) < 2 or version.release[0] > 99 or not good:
         raise UsageError(
             f"{source}: {value[:80]!r} is not a ROCm version", hint="write major.minor, such as 6.4 or 7.2.1, or none"
         )
@@ -143,20 +146,21 @@ def _targets(
     seen = tuple(dict.fromkeys(gpu.gfx for gpu in counted))
     if asked is not None:
         others = [gfx for gfx in seen if gfx not in asked]
-        missing = bool(asked) and bool(others) and not set(asked) & set(seen)
-        return asked, asked_by, [f"{asked_by} says {', '.join(asked)}; seen here: {', '.join(others)}"] if missing else []
+        strange = asked and others and not set(asked) & set(seen)
+        told = [f"{asked_by} says {', '.join(asked)}; seen here: {', '.join(others)}"] if strange else []
+        return asked, asked_by, told
     if counted:
         cards = [gpu for gpu in counted if not gpu.integrated]
         targets = tuple(dict.fromkeys(gpu.gfx for gpu in cards)) or seen
-        notes = []
-        for gpu in counted:
-            if cards and gpu.integrated:
-                notes.append(
-                    f"the integrated GPU {gpu.gfx}{_at(gpu)} is left out because a card is there; --gfx {gpu.gfx} takes it"
-                )
+        notes = [
+            f"the integrated GPU {gpu.gfx}{_at(gpu)} is left out because a card is there; --gfx {gpu.gfx} takes it"
+            for gpu in counted
+            if cards and gpu.integrated
+        ]
         exported, variable, _ = _exported(env)
         if exported and not set(exported) & set(targets):
-            notes.append(f"{variable} says {', '.join(exported)}, but {', '.join(targets)} is seen, and that counts; --gfx chooses")
+            said, there = ", ".join(exported), ", ".join(targets)
+            notes.append(f"{variable} says {said}, but {there} is seen, and that counts; --gfx chooses")
         return targets, "detected", notes
     exported, variable, notes = _exported(env)
     if exported:
@@ -199,9 +203,7 @@ def _shape_notes(gpus: Sequence[Gpu]) -> list[str]:
     return notes
 
 
-def _rocm(
-    roots: tuple[RocmRoot, ...], asked: str, asked_by: str
-) -> tuple[RocmVersion | None, str, str, tuple[RocmRoot, ...]]:
+def _rocm(roots: tuple[RocmRoot, ...], asked: str, asked_by: str) -> tuple[RocmVersion | None, str, str, tuple[RocmRoot, ...]]:
     """Version, path and source of the ROCm that wins, and all rows with the winner first."""
     if asked.strip().lower() == NONE:
         return None, "", asked_by, roots

@@ -34,7 +34,7 @@ class Topology:
 
 
 def parse_properties(text: str) -> dict[str, int]:
-    """The readable "key value" lines; anything else is left out. Values are unsigned decimals of at most 20 digits (u64)."""
+    """The readable "key value" lines; anything else is left out. Values are decimals of at most 20 digits (u64)."""
     found: dict[str, int] = {}
     for line in text.splitlines():
         key, _, value = line.strip().partition(" ")
@@ -71,8 +71,8 @@ def read_topology(tree: Tree) -> Topology:
     if masked:
         which = ", ".join(str(number) for number in masked)
         tree.note(
-            f"KFD node{'s' if len(masked) > 1 else ''} {which}: permission denied. Other GPUs are on this machine that this "
-            "container or user may not use; they are left out"
+            f"KFD node{'s' if len(masked) > 1 else ''} {which}: permission denied. Other GPUs are on this machine that "
+            "this container or user may not use; they are left out"
         )
     return Topology(tuple(gpus), len(masked), read > 0)
 

@@ -28,8 +28,9 @@ def probe(
 ) -> Evidence:
     """Read the machine (or the tree under ``sysroot``).
 
-    ``time_limit`` is in seconds for each helper program; ``programs=False`` runs none. ``gfx_of_pci`` maps four hex digits
-    of a PCI device id to a gfx name. ``pip_roots`` are ROCm roots of the target environment, ``conda`` its prefix.
+    ``time_limit`` is in seconds for each helper program; ``programs=False`` runs none. ``gfx_of_pci`` maps the four hex
+    digits of a PCI device id to a gfx name. ``pip_roots`` are ROCm roots of the target environment, ``conda`` its
+    prefix.
     Never raises for what it reads: oddities become ``notes``.
     """
     tree = Tree(sysroot)
@@ -50,7 +51,10 @@ def probe(
             gfx_of_pci=gfx_of_pci,
         )
     if gpus and host.kfd == "denied":
-        tree.note(f"{KFD_DEVICE}: permission denied. Programs cannot use the GPU until this user is in its group (render or video)")
+        tree.note(
+            f"{KFD_DEVICE}: permission denied. Programs cannot use the GPU until this user is in the device's group "
+            "(render or video)"
+        )
     elif gpus and host.kfd == "missing" and not host.wsl:
         where = f" in this container ({host.container})" if host.container else ""
         tree.note(f"{KFD_DEVICE} is missing{where}: packages can be installed for the GPU, but not run on it here")
@@ -66,4 +70,5 @@ def probe(
         container=bool(host.container),
         env=relevant(env),
         notes=tuple(tree.notes),
+        container_source=host.container,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -37,7 +38,7 @@ def output_of(argv: Sequence[str], *, env: Mapping[str, str], time_limit: float)
 
 
 def _read(child: subprocess.Popen[bytes], deadline: float, time_limit: float) -> bytes:
-    """All of stdout, then the exit. A grandchild that holds the pipe open does not outlast the child's own exit by much."""
+    """All of stdout, then the exit. A grandchild that keeps the pipe open is not waited for."""
     assert child.stdout is not None
     pipe = child.stdout.fileno()
     os.set_blocking(pipe, False)
@@ -65,10 +66,9 @@ def _read(child: subprocess.Popen[bytes], deadline: float, time_limit: float) ->
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    try:
+    # No such group: all of it is gone already.
+    with contextlib.suppress(OSError):
         os.killpg(child.pid, signal.SIGKILL)
-    except OSError:
-        pass  # All of the group is gone already.
     child.wait()
     if child.stdout is not None:
         child.stdout.close()

@@ -35,9 +35,7 @@ class _Candidate:
     """Its folder is ROCm's alone: one without a version is broken and worth a note."""
 
 
-def find_roots(
-    tree: Tree, env: Mapping[str, str], pip_roots: Sequence[RocmRoot] = (), conda: str = ""
-) -> tuple[RocmRoot, ...]:
+def find_roots(tree: Tree, env: Mapping[str, str], pip_roots: Sequence[RocmRoot] = (), conda: str = "") -> tuple[RocmRoot, ...]:
     """All roots with a version, the winner first. ``pip_roots`` come from the target environment, outside the tree."""
     roots: list[RocmRoot] = []
     seen: set[str] = set()
@@ -102,7 +100,7 @@ def _collect(tree: Tree, candidates: Iterable[_Candidate], roots: list[RocmRoot]
                 roots.append(RocmRoot(number, path, source, candidate.kind))
             seen |= keys
         if not found and candidate.expected:
-            tree.note(f"{candidate.path} has no readable ROCm version (.info/version or hip_version.h): it does not count")
+            tree.note(f"{candidate.path} has no readable ROCm version (.info/version, hip_version.h): it does not count")
 
 
 def _with_cores(tree: Tree, candidate: _Candidate) -> Iterator[str]:

@@ -14,9 +14,12 @@ OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
 """Also with _N behind it for the GPU of that number."""
 
 
+_PLAIN = frozenset(VISIBLE + EXPORTED)
+
+
 def relevant(env: Mapping[str, str]) -> dict[str, str]:
     """The part of ``env`` that ``judge`` reads."""
-    return {name: value for name, value in env.items() if name in VISIBLE or name in EXPORTED or name.startswith(OVERRIDE)}
+    return {name: value for name, value in env.items() if name in _PLAIN or name.startswith(OVERRIDE)}
 
 
 def for_programs(env: Mapping[str, str]) -> dict[str, str]:

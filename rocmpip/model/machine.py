@@ -68,6 +68,8 @@ class Evidence:
     env: Mapping[str, str] = field(default_factory=dict)
     """The variables that matter (see machine.judge), as they were."""
     notes: tuple[str, ...] = ()
+    container_source: str = ""
+    """The file or variable that gives the container away."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ class Platform:
     driver_source: str = ""
     kfd: str = ""
     """State of /dev/kfd: "", "ok", "denied", "missing"."""
+    container_source: str = ""
+    """The file or variable that gives the container away."""
 
     @property
     def state(self) -> str:

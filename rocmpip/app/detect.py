@@ -1,0 +1,294 @@
+"""``rocmpip detect``: environment → probe → judge → report.
+
+The whole process may take little more than the imports of argparse, dataclasses and json (see bench/detect.py), so
+nothing heavier is imported on the way (pathlib would be: hence os.path).
+"""
+
+# ruff: noqa: PTH109, PTH112, PTH118, PTH120
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rocmpip.machine.judge import judge
+from rocmpip.machine.probe import probe
+from rocmpip.model.errors import RocmpipError, UsageError
+from rocmpip.model.machine import InstalledDist, Platform, RocmRoot, TargetEnv
+from rocmpip.model.rocm import parse_rocm
+
+if TYPE_CHECKING:
+    from rocmpip.catalogue.gfx import GfxTable
+
+TORCH_FAMILY = (
+    "torch",
+    "torchvision",
+    "torchaudio",
+    "torchtext",
+    "triton",
+    "triton-rocm",
+    "pytorch-triton-rocm",
+    "pytorch-triton",
+)
+"""What ``result.torch[]`` lists when it is installed, in this order."""
+
+_SDK = "rocm-sdk-core"
+_SDK_FOLDER = "_rocm_sdk_core"
+
+
+def detect_platform(
+    *,
+    env: Mapping[str, str],
+    gfx: Sequence[str] = (),
+    rocm: str = "",
+    python: str = "",
+    programs: bool = True,
+    gfx_source: str = "--gfx",
+    rocm_source: str = "--rocm",
+    cwd: str = "",
+    catalogue: Sequence[str] = (),
+) -> tuple[Platform, TargetEnv | None, tuple[InstalledDist, ...]]:
+    """The machine, the environment to install into, and what that holds of the torch family.
+
+    ``gfx`` and ``rocm`` come from ``gfx_source`` and ``rocm_source``; empty ones fall back to ROCMPIP_GFX and ROCMPIP_ROCM
+    in ``env``. ``catalogue`` are extra catalogue files. ``programs=False`` runs no helper program. Raises UsageError for
+    bad overrides, and what ``find_environment`` raises for a bad ``python``.
+    """
+    if not gfx and env.get("ROCMPIP_GFX", "").strip():
+        gfx, gfx_source = (env["ROCMPIP_GFX"],), "ROCMPIP_GFX"
+    if not rocm.strip() and env.get("ROCMPIP_ROCM", "").strip():
+        rocm, rocm_source = env["ROCMPIP_ROCM"], "ROCMPIP_ROCM"
+    target, dists, notes = _environment(python, env, cwd or os.getcwd())
+    table = _table(catalogue)
+    evidence = probe(
+        sysroot=_sysroot(env),
+        env=env,
+        programs=programs,
+        gfx_of_pci=table.gfx_of_pci,
+        pip_roots=_pip_roots(dists),
+        conda=target.prefix if target and target.kind == "conda" else "",
+    )
+    platform = judge(
+        evidence,
+        gfx=gfx,
+        gfx_source=gfx_source,
+        rocm=rocm,
+        rocm_source=rocm_source,
+        names=table.name,
+        known_gfx=table.known,
+        integrated=table.integrated,
+    )
+    if notes:
+        from dataclasses import replace
+
+        platform = replace(platform, notes=(*platform.notes, *notes))
+    return platform, target, tuple(dist for dist in dists if dist.name in TORCH_FAMILY)
+
+
+def _table(overrides: Sequence[str]) -> GfxTable:
+    from rocmpip.catalogue.gfx import load_gfx
+
+    return load_gfx(tuple(overrides))
+
+
+def _sysroot(env: Mapping[str, str]) -> str | None:
+    root = env.get("ROCMPIP_SYSROOT", "")
+    if root and not os.path.isdir(root):
+        raise UsageError(
+            f"ROCMPIP_SYSROOT says {root}, which is not a folder",
+            hint="name a folder that holds sys, proc, dev, opt, usr and etc, or unset it",
+        )
+    return root or None
+
+
+def _environment(
+    python: str, env: Mapping[str, str], cwd: str
+) -> tuple[TargetEnv | None, tuple[InstalledDist, ...], tuple[str, ...]]:
+    """The target, its torch family and ROCm SDK. One that nobody named but cannot be read is a note, not the end."""
+    from rocmpip.target.environment import find_environment, installed
+
+    try:
+        target = find_environment(python, env=env, cwd=cwd)
+    except RocmpipError as problem:
+        if python:
+            raise
+        return None, (), (f"no target environment: {problem.message}",)
+    found = {dist.name: dist for dist in installed(target.site_packages, names=frozenset((*TORCH_FAMILY, _SDK)))}
+    return target, tuple(found[name] for name in (*TORCH_FAMILY, _SDK) if name in found), ()
+
+
+def _pip_roots(dists: Sequence[InstalledDist]) -> tuple[RocmRoot, ...]:
+    """ROCm that pip installed into the target: its version is that of the distribution."""
+    for dist in dists:
+        path = os.path.join(os.path.dirname(dist.path), _SDK_FOLDER)
+        if dist.name == _SDK and os.path.isdir(path):
+            try:
+                return (RocmRoot(parse_rocm(dist.version), path, dist.path, "pip"),)
+            except ValueError:
+                return ()
+    return ()
+
+
+def platform_result(platform: Platform) -> dict[str, Any]:
+    """The machine part of ``detect --json``, which ``result.platform`` of other commands repeats."""
+    chosen = platform.roots[0] if platform.rocm is not None and platform.roots else None
+    return {
+        "state": platform.state,
+        "gpus": [
+            {
+                "gfx": gpu.gfx,
+                "name": gpu.name,
+                "pci_id": gpu.pci_id or None,
+                "node": gpu.node,
+                "integrated": gpu.integrated,
+                "source": gpu.source,
+                "location": gpu.location or None,
+                "render_minor": gpu.render_minor,
+                "uuid": gpu.uuid or None,
+                "features": list(gpu.features),
+                "visible": gpu.visible,
+                "known": gpu.known,
+            }
+            for gpu in platform.gpus
+        ],
+        "gfx_targets": list(platform.gfx_targets),
+        "gfx_source": platform.gfx_source,
+        "rocm": [
+            {
+                "version": None if root.version is None else str(root.version),
+                "path": root.path or None,
+                "source": root.source,
+                "chosen": root is chosen,
+                "kind": root.kind,
+            }
+            for root in platform.roots
+        ],
+        "driver": platform.driver or None,
+        "driver_source": platform.driver_source or None,
+        "kernel": platform.kernel or None,
+        "kernel_source": "/proc/sys/kernel/osrelease",
+        "kfd": platform.kfd,
+        "wsl": platform.wsl,
+        "container": platform.container,
+        "container_source": platform.container_source or None,
+        "notes": list(platform.notes),
+    }
+
+
+def python_result(target: TargetEnv | None) -> dict[str, Any] | None:
+    """``result.python``."""
+    if target is None:
+        return None
+    return {
+        "path": target.python,
+        "version": target.version,
+        "kind": target.kind,
+        "prefix": target.prefix,
+        "source": target.source,
+    }
+
+
+def build_label(dist: InstalledDist) -> str:
+    """Which build a version is: ``2.9.1+rocm6.4`` → rocm6.4, ``+cu128`` → cu128, ``+cpu`` → cpu, else "unlabelled"."""
+    local = dist.version.partition("+")[2]
+    for part in reversed(local.split(".rocm")):
+        if local != part:
+            return f"rocm{part}"
+    if local:
+        return local
+    return "rocm" if dist.name.endswith("-rocm") else "unlabelled"
+
+
+def torch_result(dists: Sequence[InstalledDist]) -> list[dict[str, Any]]:
+    """``result.torch[]``."""
+    return [{"name": dist.name, "version": dist.version, "build": build_label(dist), "path": dist.path} for dist in dists]
+
+
+def detect_result(
+    *,
+    env: Mapping[str, str],
+    gfx: Sequence[str] = (),
+    rocm: str = "",
+    python: str = "",
+    programs: bool = True,
+    **more: Any,
+) -> dict[str, Any]:
+    """All of ``detect --json``'s result."""
+    platform, target, dists = detect_platform(env=env, gfx=gfx, rocm=rocm, python=python, programs=programs, **more)
+    result = platform_result(platform)
+    notes = result.pop("notes")
+    return {**result, "python": python_result(target), "torch": torch_result(dists), "notes": notes}
+
+
+def show(result: Mapping[str, Any], as_json: bool) -> None:
+    """Print the result on stdout: the envelope, or text."""
+    if as_json:
+        from rocmpip.report import envelope
+
+        envelope.write("detect", result)
+        return
+    from rocmpip.report.detected import render
+
+    text = render(result)
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.flush()
+
+
+def fast_main(argv: Sequence[str]) -> int | None:
+    """``detect`` with its plain options, without click. None: this is something for click (help, errors in the options)."""
+    options = _options(argv)
+    if options is None:
+        return None
+    try:
+        result = detect_result(env=os.environ, gfx=options["gfx"], rocm=options["rocm"], python=options["python"])
+        show(result, options["json"])
+    except RocmpipError as problem:
+        return _fail(problem, options["json"])
+    except KeyboardInterrupt:
+        from rocmpip.model.errors import Interrupted
+
+        return _fail(Interrupted("interrupted"), options["json"])
+    except BrokenPipeError:
+        # The reader went away (| head): not an error, but the interpreter must not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return 0
+
+
+def _options(argv: Sequence[str]) -> dict[str, Any] | None:
+    found: dict[str, Any] = {"json": False, "python": "", "gfx": [], "rocm": ""}
+    waiting = list(argv)[::-1]
+    named = False
+    while waiting:
+        word = waiting.pop()
+        option, equals, value = word.partition("=")
+        if word == "detect" and not named:
+            named = True
+        elif word == "--json" and named:
+            found["json"] = True
+        elif option in ("--python", "--gfx", "--rocm") and (named or option == "--python"):
+            if not equals:
+                if not waiting:
+                    return None
+                value = waiting.pop()
+            if option == "--gfx":
+                found["gfx"].append(value)
+            else:
+                found[option[2:]] = value
+        else:
+            return None
+    return found if named else None
+
+
+def _fail(problem: RocmpipError, as_json: bool) -> int:
+    if as_json:
+        from rocmpip.report import envelope
+
+        envelope.write("detect", None, (problem,))
+    else:
+        from rocmpip.report import say
+
+        say.error(problem)
+    return problem.exit_code
