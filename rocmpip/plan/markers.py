@@ -1,0 +1,93 @@
+"""Marker environments of any target, and markers evaluated once each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+_EXTRA = re.compile(r"\bextras?\b")
+
+_SYSTEMS = {
+    # platform tag's first word → (os_name, sys_platform, platform_system)
+    "linux": ("posix", "linux", "Linux"),
+    "manylinux": ("posix", "linux", "Linux"),
+    "musllinux": ("posix", "linux", "Linux"),
+    "macosx": ("posix", "darwin", "Darwin"),
+    "win": ("nt", "win32", "Windows"),
+    "windows": ("nt", "win32", "Windows"),
+}
+
+
+def target_environment(python: str, *, platform: str = "linux_x86_64", implementation: str = "cp") -> dict[str, str]:
+    """The PEP 508 marker environment of a target that is not this machine.
+
+    ``python`` is ``3.12`` or ``3.12.4`` (a missing patch counts as 0), ``platform`` a platform tag such as
+    ``manylinux_2_28_x86_64`` or ``win_amd64``. What only the machine itself could tell (``platform_release``,
+    ``platform_version``) is empty. Raises ValueError for a platform whose system is not known.
+    """
+    head, machine = _split_platform(platform)
+    os_name, sys_platform, system = _SYSTEMS[head]
+    numbers = [*python.split("."), "0"][:3]
+    full = ".".join(numbers)
+    cpython = implementation in ("cp", "py", "cpython")
+    if machine == "amd64" and head != "win":
+        machine = "x86_64"
+    return {
+        "implementation_name": "cpython" if cpython else "pypy",
+        "implementation_version": full,
+        "os_name": os_name,
+        "platform_machine": {"win_amd64": "AMD64", "amd64": "AMD64"}.get(machine, machine),
+        "platform_release": "",
+        "platform_system": system,
+        "platform_version": "",
+        "python_full_version": full,
+        "platform_python_implementation": "CPython" if cpython else "PyPy",
+        "python_version": ".".join(numbers[:2]),
+        "sys_platform": sys_platform,
+    }
+
+
+def _split_platform(platform: str) -> tuple[str, str]:
+    """``manylinux_2_28_x86_64`` → ("manylinux", "x86_64")."""
+    word = re.match(r"[a-z]+", platform)
+    head = word.group() if word else ""
+    if head not in _SYSTEMS:
+        raise ValueError(f"{platform!r} is not a platform tag (expected linux_x86_64, win_amd64 …)")
+    machine = re.search(r"(x86_64|amd64|aarch64|arm64|i686|ppc64le|s390x|armv7l|riscv64|universal2|win32)\Z", platform)
+    if machine is None:
+        raise ValueError(f"{platform!r} names no machine (expected … _x86_64, _aarch64 …)")
+    return head, machine.group()
+
+
+class Markers:
+    """Evaluates markers against one environment; every distinct text is parsed and evaluated once."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = dict(environment)
+        self._answers: dict[tuple[str, str], bool] = {}
+
+    def holds(self, marker: str, extras: Iterable[str] = ()) -> bool:
+        """Whether ``marker`` holds here, with any one of ``extras`` (normalised) or with none of them.
+
+        Raises ValueError when it is no marker.
+        """
+        if not marker:
+            return True
+        if not _EXTRA.search(marker):
+            return self._holds(marker, "")
+        return self._holds(marker, "") or any(self._holds(marker, extra) for extra in extras)
+
+    def _holds(self, marker: str, extra: str) -> bool:
+        key = marker, extra
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = self._evaluate(marker, extra)
+        return answer
+
+    def _evaluate(self, marker: str, extra: str) -> bool:
+        from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
+
+        try:
+            return Marker(marker).evaluate({**self.environment, "extra": extra})
+        except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName) as problem:
+            raise ValueError(f"the marker {marker!r} cannot be evaluated: {problem}") from None
