@@ -1,0 +1,249 @@
+"""Pages of an index → files: JSON (PEP 691, 700) and HTML (PEP 503, 592, 658, 714), and the form they are cached in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote, urljoin, urlsplit
+
+import msgspec
+
+from rocmpip.index.address import split_userinfo
+from rocmpip.index.anchors import Anchor, read_anchors
+from rocmpip.index.credentials import Credentials
+from rocmpip.model.filenames import belongs, is_archive
+from rocmpip.model.packages import File
+
+JSON_TYPE = "application/vnd.pypi.simple.v1+json"
+ACCEPT = f"{JSON_TYPE}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+
+# The hashes that pip knows; md5 and sha1 pass through, since pip compares them too.
+_DIGEST = re.compile(r"[0-9a-fA-F]{32,128}\Z")
+_KNOWN_HASHES = frozenset(("sha256", "sha512", "sha384", "sha224", "sha1", "md5"))
+
+
+class NotAnIndex(Exception):
+    """The answer is no page of an index; the text says what it is instead."""
+
+
+class _JsonFile(msgspec.Struct, rename="kebab"):
+    filename: str
+    url: str
+    hashes: dict[str, str] = {}
+    requires_python: str | None = None
+    yanked: bool | str | None = None
+    core_metadata: bool | dict[str, str] | None = None
+    dist_info_metadata: bool | dict[str, str] | None = None
+    data_dist_info_metadata: bool | dict[str, str] | None = msgspec.field(default=None, name="data-dist-info-metadata")
+    size: int | None = None
+    upload_time: str | None = None
+
+
+class _Meta(msgspec.Struct, rename="kebab"):
+    api_version: str = "1.0"
+
+
+class _JsonPage(msgspec.Struct):
+    files: list[_JsonFile]
+    meta: _Meta = msgspec.field(default_factory=_Meta)
+    name: str = ""
+
+
+class Row(msgspec.Struct, array_like=True):
+    """One cached file: the fields of ``File`` that the page decides."""
+
+    filename: str
+    url: str
+    hashes: dict[str, str]
+    requires_python: str
+    yanked: str | None
+    core_metadata: str | None
+    size: int | None
+    upload_time: str
+
+
+class Stored(msgspec.Struct, array_like=True):
+    """One page on disk. ``absent`` is the reason when the index has no such project."""
+
+    url: str
+    etag: str
+    modified: str
+    fresh_until: float
+    absent: str
+    rows: list[Row]
+
+
+_json = msgspec.json.Decoder(_JsonPage)
+_stored = msgspec.msgpack.Decoder(Stored)
+_encoder = msgspec.msgpack.Encoder()
+
+
+def pack(stored: Stored) -> bytes:
+    return _encoder.encode(stored)
+
+
+def unpack(data: bytes) -> Stored | None:
+    """None when the bytes are not what ``pack`` wrote."""
+    try:
+        return _stored.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def to_file(row: Row, index: str, trusted: bool) -> File:
+    return File(
+        row.filename,
+        row.url,
+        row.hashes,
+        row.requires_python,
+        row.yanked,
+        row.core_metadata,
+        row.size,
+        row.upload_time,
+        index,
+        trusted,
+    )
+
+
+def parse_page(
+    body: bytes, content_type: str, url: str, name: str, credentials: Credentials | None = None
+) -> tuple[list[Row], bool]:
+    """The files of project ``name`` on the page at ``url``, and whether links held credentials (which are kept in memory).
+
+    Files of other projects and links that are no archives are left out. Raises NotAnIndex for what is no page of an index,
+    and for a page that has files but none of this project.
+    """
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind.endswith("json") or (not kind and body[:1] == b"{"):
+        rows = _from_json(body)
+    elif kind.endswith("html") or kind == "application/xhtml+xml" or (not kind and body.lstrip()[:1] == b"<"):
+        rows = _from_html(body, charset(content_type))
+    else:
+        raise NotAnIndex(f"it is {kind or 'data without a type'}, neither JSON nor HTML")
+    kept, secret, others = [], False, 0
+    for row in rows:
+        if not belongs(row.filename, name):
+            others += is_archive(row.filename)
+            continue
+        link, userinfo = split_userinfo(urljoin(url, row.url))
+        if not _fetchable(link, url):
+            continue
+        if userinfo is not None and credentials is not None:
+            secret = True
+            credentials.remember(link, userinfo)
+        row.url = link
+        kept.append(row)
+    if others and not kept:
+        raise NotAnIndex(f"it lists {others} files of other projects and none of {name}")
+    return kept, secret
+
+
+def parse_links(body: bytes, content_type: str, url: str) -> Iterator[Row]:
+    """Every archive that a find-links page of any shape links to."""
+    kind = content_type.partition(";")[0].strip().lower()
+    rows = _from_json(body) if kind.endswith("json") else _html_rows(read_anchors(_text(body, charset(content_type))).anchors)
+    for row in rows:
+        if is_archive(row.filename):
+            row.url = urljoin(url, row.url)
+            if _fetchable(row.url, url):
+                yield row
+
+
+def charset(content_type: str) -> str:
+    match = re.search(r"charset=[\"']?([A-Za-z0-9._-]+)", content_type, re.IGNORECASE)
+    return match.group(1) if match else "utf-8"
+
+
+def _text(body: bytes, encoding: str) -> str:
+    try:
+        return body.decode(encoding, "replace")
+    except LookupError:
+        return body.decode("utf-8", "replace")
+
+
+def _fetchable(link: str, page: str) -> bool:
+    """A page on a server may not point into this machine's files."""
+    scheme = urlsplit(link).scheme
+    return scheme in ("http", "https") or (scheme == "file" and page.startswith("file:"))
+
+
+def _from_json(body: bytes) -> list[Row]:
+    try:
+        page = _json.decode(body)
+    except msgspec.ValidationError as problem:
+        raise NotAnIndex(f"its JSON is not that of an index ({problem})") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise NotAnIndex("its JSON is broken") from None
+    if page.meta.api_version.partition(".")[0] != "1":
+        raise NotAnIndex(f"it speaks version {page.meta.api_version[:20]} of the simple API; version 1 is known")
+    rows = []
+    for file in page.files:
+        advertised = file.core_metadata
+        if advertised is None:
+            advertised = file.dist_info_metadata if file.dist_info_metadata is not None else file.data_dist_info_metadata
+        yanked = file.yanked if isinstance(file.yanked, str) else ("" if file.yanked else None)
+        rows.append(
+            Row(
+                file.filename,
+                file.url,
+                _hashes(file.hashes.items()),
+                file.requires_python or "",
+                yanked,
+                _advertised(advertised),
+                file.size if file.size is not None and file.size >= 0 else None,
+                file.upload_time or "",
+            )
+        )
+    return rows
+
+
+def _advertised(value: bool | dict[str, str] | None) -> str | None:
+    if not isinstance(value, dict):
+        return "" if value else None
+    known = _hashes(value.items())
+    best = "sha256" if "sha256" in known else next(iter(known), "")
+    return f"{best}={known[best]}" if best else ""
+
+
+def _hashes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {name: digest.lower() for name, digest in pairs if name in _KNOWN_HASHES and _DIGEST.match(digest)}
+
+
+def _from_html(body: bytes, encoding: str) -> list[Row]:
+    page = read_anchors(_text(body, encoding))
+    if page.api_version and page.api_version.partition(".")[0] != "1":
+        raise NotAnIndex(f"it speaks version {page.api_version[:20]} of the simple API; version 1 is known")
+    rows = list(_html_rows(page.anchors))
+    if not page.like_an_index and not any(is_archive(row.filename) for row in rows):
+        raise NotAnIndex("it is a web page without links to packages")
+    return rows
+
+
+def _html_rows(anchors: Iterable[Anchor]) -> Iterator[Row]:
+    for anchor in anchors:
+        href = anchor["href"].strip()
+        link, _, fragment = href.partition("#")
+        filename = unquote(link.partition("?")[0].rpartition("/")[2])
+        algorithm, _, digest = fragment.partition("&")[0].partition("=")
+        metadata = anchor.get("data-core-metadata", anchor.get("data-dist-info-metadata"))
+        yield Row(
+            filename,
+            link,
+            _hashes([(algorithm, digest)]),
+            anchor.get("data-requires-python", ""),
+            anchor.get("data-yanked"),
+            _html_advertised(metadata),
+            _number(anchor.get("data-size")),
+            anchor.get("data-upload-time", ""),
+        )
+
+
+def _html_advertised(value: str | None) -> str | None:
+    if value is None or value.strip().lower() == "false":
+        return None
+    algorithm, _, digest = value.strip().partition("=")
+    return _advertised({algorithm: digest}) if digest else ""
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else None

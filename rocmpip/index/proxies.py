@@ -1,0 +1,57 @@
+"""Which proxy a URL goes through: pip's ``--proxy`` for everything, else the environment with NO_PROXY."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rocmpip.index.address import Address
+
+
+class Proxies:
+    """``option`` is ``--proxy``/PIP_PROXY/configuration: as in pip it counts for both schemes and NO_PROXY does not touch it."""
+
+    def __init__(self, option: str, env: Mapping[str, str]) -> None:
+        self._option = option
+        self._env = env
+        self._bypass = tuple(entry.strip().lower() for entry in self._variable("no_proxy").split(",") if entry.strip())
+
+    def _variable(self, name: str) -> str:
+        return self._env.get(name) or self._env.get(name.upper()) or ""
+
+    def of(self, address: Address) -> str:
+        """The proxy's URL for ``address``, or ""."""
+        if self._option:
+            return _with_scheme(self._option)
+        proxy = self._variable(f"{address.scheme}_proxy") or self._variable("all_proxy")
+        if not proxy or self._bypassed(address):
+            return ""
+        return _with_scheme(proxy)
+
+    def _bypassed(self, address: Address) -> bool:
+        for entry in self._bypass:
+            if entry == "*":
+                return True
+            name, colon, port = entry.rpartition(":")
+            if colon and port.isdigit() and "]" not in port and name.count(":") == 0:
+                if int(port) != address.port:
+                    continue
+                entry = name
+            entry = entry.strip("[]")
+            if address.host == entry.lstrip(".") or address.host.endswith("." + entry.lstrip(".")):
+                return True
+            if "/" in entry and _in_network(address.host, entry):
+                return True
+        return False
+
+
+def _with_scheme(proxy: str) -> str:
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _in_network(host: str, network: str) -> bool:
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(network, strict=False)
+    except ValueError:
+        return False
