@@ -40,6 +40,18 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Explained:
+    """One thing a recipe says, for ``recipe show``: where it stands in the schema, and the clause it came from."""
+
+    section: str
+    """build.env, build.requires, system, wheels, runtime, verify, source …"""
+    key: str
+    value: str
+    clause: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class SystemNeed:
     """One thing that must be on the machine before work starts."""
 
@@ -54,6 +66,7 @@ class SystemNeed:
     therock: str = ""
     """What TheRock's pip packages offer for it."""
     reason: str = ""
+    clause: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,7 @@ class Source:
     """Where the source comes from: an sdist of the package's own index, or git over https with a full commit."""
 
     kind: str = "sdist"
+    """sdist, git, or none (never built here: ready wheels only)."""
     url: str = ""
     commit: str = ""
     submodules: bool = False
@@ -72,9 +86,25 @@ class ReadyWheels:
     """An index with ready ROCm wheels, tried before any build."""
 
     index: str
+    """An https URL, "default" (the user's own indexes), or "family" (the index that torch was chosen from)."""
     name: str = ""
     """The project's name there when it differs."""
     specifier: str = ""
+    clause: str = ""
+    local: str = ""
+    """The local label a file must carry to be taken (``rocm721``), or "" for any."""
+
+
+@dataclass(frozen=True)
+class MappedName:
+    """What a CUDA name means on ROCm. Used only on the user's word (``map_cuda_names``)."""
+
+    asked: str
+    """As asked for, normalised, with extras: ``jax[cuda12]``."""
+    name: str
+    """Normalised name to install instead."""
+    extras: tuple[str, ...] = ()
+    because: str = ""
     clause: str = ""
 
 
@@ -89,6 +119,12 @@ class Conflict:
     """Specifier of the torch versions that are in conflict (">=2.14"), "" when torch does not matter."""
     kind: str = "conflict"
     """conflict (a combination) or refuse (never works on ROCm)."""
+    version: str = ""
+    """Specifier of the package's own versions that it is about, "" for all."""
+    scope: str = "build"
+    """build (a ready wheel is free of it) or any."""
+    certain: bool = True
+    """False when only the torch version is not known yet: it steers, it does not refuse."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +147,8 @@ class ResolvedRecipe:
     """shipped, site, user, project, or --recipe."""
     path: str
     digest: str
-    """sha256 of the recipe file's bytes and of the resolved values: part of the wheelhouse fingerprint."""
+    """sha256 of every value that reaches the build (jobs and paths of this machine left as placeholders, comments and
+    notes left out): part of the wheelhouse fingerprint."""
     source: Source = field(default_factory=Source)
     backend: str = ""
     env: tuple[Value, ...] = ()
@@ -132,3 +169,11 @@ class ResolvedRecipe:
     conflicts: tuple[Conflict, ...] = ()
     """Those that match (or could match, for torch steering) this context."""
     notes: tuple[str, ...] = ()
+    explanation: tuple[Explained, ...] = ()
+    """Every value with its clause, in the order of the schema."""
+    summary: str = ""
+
+    @property
+    def refusals(self) -> tuple[Conflict, ...]:
+        """The conflicts that forbid building this, here, with this torch."""
+        return tuple(conflict for conflict in self.conflicts if conflict.certain)
