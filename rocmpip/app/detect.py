@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from rocmpip.machine.judge import judge
 from rocmpip.machine.probe import probe
@@ -18,7 +17,11 @@ from rocmpip.model.errors import RocmpipError, UsageError
 from rocmpip.model.machine import InstalledDist, Platform, RocmRoot, TargetEnv
 from rocmpip.model.rocm import parse_rocm
 
+# Type checkers take the name for typing's own, whose import would cost 2 ms.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rocmpip.catalogue.gfx import GfxTable
 
 TORCH_FAMILY = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rocmpip.machine.files import Tree
 
@@ -17,51 +16,32 @@ _GROUPS = ("docker", "containerd", "kubepods", "libpod", "lxc", "podman", "crio"
 _VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "KUBERNETES_SERVICE_HOST", "container")
 
 
-@dataclass(frozen=True)
-class Host:
-    """The fields of Evidence that are neither GPUs nor ROCm."""
-
-    driver: str
-    driver_source: str
-    kernel: str
-    kfd: str
-    wsl: bool
-    container: str
-    """What gave the container away, or ""."""
+def read_kernel(tree: Tree) -> str:
+    """The kernel's release, or ""."""
+    return _word(tree.text(KERNEL, 256))
 
 
-def read_host(tree: Tree, env: Mapping[str, str]) -> Host:
-    kernel = _word(tree.text(KERNEL, 256))
-    # The DKMS module carries a version; the kernel's own has none.
+def read_driver(tree: Tree) -> tuple[str, str]:
+    """amdgpu's version and the file that tells it. The DKMS module carries one; the kernel's own has none: "in-kernel"."""
     version = _word(tree.text(f"{MODULE}/version", 256))
-    driver, source = "", ""
     if version:
-        driver, source = version, f"{MODULE}/version"
-    elif tree.is_folder(MODULE):
-        driver, source = "in-kernel", MODULE
-    return Host(
-        driver=driver,
-        driver_source=source,
-        kernel=kernel,
-        kfd=_kfd(tree),
-        wsl=tree.exists(DXG) or "microsoft" in kernel.lower(),
-        container=_container(tree, env),
-    )
+        return version, f"{MODULE}/version"
+    return ("in-kernel", MODULE) if tree.is_folder(MODULE) else ("", "")
 
 
-def _word(text: str | None) -> str:
-    """One printable line, or "" for anything else."""
-    line = (text or "").strip()
-    return line if line.isprintable() else ""
-
-
-def _kfd(tree: Tree) -> str:
+def kfd_state(tree: Tree) -> str:
+    """ "ok", "denied" or "missing": can programs of this user reach the compute device?"""
     if not tree.exists(KFD_DEVICE):
         return "missing"
     return "ok" if tree.allows(KFD_DEVICE, os.R_OK | os.W_OK) else "denied"
 
 
-def _container(tree: Tree, env: Mapping[str, str]) -> str:
+def is_wsl(tree: Tree, kernel: str) -> bool:
+    return tree.exists(DXG) or "microsoft" in kernel.lower()
+
+
+def container_mark(tree: Tree, env: Mapping[str, str]) -> str:
+    """The file or variable that gives a container away, or ""."""
     for mark in _MARKS:
         if tree.exists(mark):
             return mark
@@ -72,3 +52,9 @@ def _container(tree: Tree, env: Mapping[str, str]) -> str:
     if any(word in groups for word in _GROUPS):
         return "/proc/1/cgroup"
     return next((name for name in _VARIABLES if env.get(name)), "")
+
+
+def _word(text: str | None) -> str:
+    """One printable line, or "" for anything else."""
+    line = (text or "").strip()
+    return line if line.isprintable() else ""

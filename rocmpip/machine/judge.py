@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from rocmpip.machine.override import override_notes
-from rocmpip.machine.variables import EXPORTED
-from rocmpip.machine.visible import let_through
+from rocmpip.machine.variables import EXPORTED, OVERRIDE, VISIBLE
 from rocmpip.model.errors import UsageError
 from rocmpip.model.gfx import parse_gfx
 from rocmpip.model.machine import Evidence, Gpu, Platform, RocmRoot
@@ -42,12 +40,12 @@ def judge(
     the probe's guess counts. ``known_gfx`` empty means that no table is at hand. Raises UsageError for a bad override.
     """
     notes = list(evidence.notes)
-    visible, told = let_through(evidence.gpus, evidence.env)
+    visible, told = _visible(evidence)
     notes += told
     gpus = tuple(_finished(gpu, index in visible, names, known_gfx, integrated) for index, gpu in enumerate(evidence.gpus))
     counted = [gpu for gpu in gpus if gpu.visible]
     notes += _shape_notes(counted)
-    notes += override_notes(evidence.env, [gpu.gfx for gpu in counted])
+    notes += _override_notes(evidence.env, counted)
 
     asked = read_gfx(gfx, gfx_source)
     targets, source, why = _targets(asked, gfx_source, counted, evidence.env)
@@ -116,6 +114,23 @@ def read_rocm(value: str, source: str) -> RocmVersion:
             f"{source}: {value[:80]!r} is not a ROCm version", hint="write major.minor, such as 6.4 or 7.2.1, or none"
         )
     return version
+
+
+def _visible(evidence: Evidence) -> tuple[Collection[int], Sequence[str]]:
+    """Indexes of the GPUs that *_VISIBLE_DEVICES let through. Imported where used: most machines set none of them."""
+    if not any(name in evidence.env for name in VISIBLE):
+        return range(len(evidence.gpus)), ()
+    from rocmpip.machine.visible import let_through
+
+    return let_through(evidence.gpus, evidence.env)
+
+
+def _override_notes(env: Mapping[str, str], counted: Sequence[Gpu]) -> Sequence[str]:
+    if not any(name.startswith(OVERRIDE) for name in env):
+        return ()
+    from rocmpip.machine.override import override_notes
+
+    return override_notes(env, [gpu.gfx for gpu in counted])
 
 
 def _split(value: str) -> list[str]:

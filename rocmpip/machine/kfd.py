@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rocmpip.machine.files import Tree, reason
 from rocmpip.model.gfx import decode_kfd
@@ -19,33 +18,49 @@ NODES = "/sys/class/kfd/kfd/topology/nodes"
 AMD = 4098
 """PCI vendor 0x1002."""
 
+_WANTED = frozenset(
+    {
+        "cpu_cores_count",
+        "simd_count",
+        "simd_per_cu",
+        "gfx_target_version",
+        "vendor_id",
+        "device_id",
+        "location_id",
+        "domain",
+        "drm_render_minor",
+        "unique_id",
+    }
+)
+
+_TELLING = frozenset({"simd_count", "gfx_target_version", "cpu_cores_count"})
+"""A file without any of these is no properties file."""
+
 SMALL_SIMD_PER_CU = 2
 SMALL_COMPUTE_UNITS = 4
 """Display-class iGPUs have two compute units; no discrete card that KFD knows has four or fewer."""
 
 
-@dataclass(frozen=True)
-class Topology:
-    """What sysfs said. ``answered`` is false when there is no topology or none of its nodes could be read."""
-
-    gpus: tuple[Gpu, ...] = ()
-    masked: int = 0
-    answered: bool = False
-
-
 def parse_properties(text: str) -> dict[str, int]:
-    """The readable "key value" lines; anything else is left out. Values are decimals of at most 20 digits (u64)."""
+    """The properties that count here, from "key value" lines; values are decimals of at most 20 digits (u64).
+
+    Anything else is left out, and the first of two lines with one key counts.
+    """
     found: dict[str, int] = {}
     for line in text.splitlines():
         key, _, value = line.strip().partition(" ")
-        value = value.strip()
-        if value.isascii() and value.isdigit() and len(value) <= 20 and key.isidentifier():
-            found.setdefault(key, int(value))
+        if key in _WANTED:
+            value = value.strip()
+            if value.isascii() and value.isdigit() and len(value) <= 20:
+                found.setdefault(key, int(value))
     return found
 
 
-def read_topology(tree: Tree) -> Topology:
-    """All GPU nodes in numeric order."""
+def read_topology(tree: Tree) -> tuple[tuple[Gpu, ...], int, bool]:
+    """All GPU nodes in numeric order, the number of masked nodes, and whether sysfs answered at all.
+
+    It did not when there is no topology or none of its nodes could be read.
+    """
     numbers = sorted(int(name) for name in tree.names(NODES) if name.isascii() and name.isdigit() and len(name) < 10)
     gpus: list[Gpu] = []
     masked: list[int] = []
@@ -61,7 +76,7 @@ def read_topology(tree: Tree) -> Topology:
                 tree.note(f"{path} cannot be read: {reason(problem)}")
             continue
         properties = parse_properties(text)
-        if not properties.keys() & {"simd_count", "gfx_target_version", "cpu_cores_count"}:
+        if not properties.keys() & _TELLING:
             tree.note(f"{path} holds no node properties: node {number} is left out")
             continue
         read += 1
@@ -74,7 +89,7 @@ def read_topology(tree: Tree) -> Topology:
             f"KFD node{'s' if len(masked) > 1 else ''} {which}: permission denied. Other GPUs are on this machine that "
             "this container or user may not use; they are left out"
         )
-    return Topology(tuple(gpus), len(masked), read > 0)
+    return tuple(gpus), len(masked), read > 0
 
 
 def _gpu(tree: Tree, number: int, path: str, properties: Mapping[str, int]) -> Gpu | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from rocmpip.machine.driver import KFD_DEVICE, read_host
+from rocmpip.machine.driver import KFD_DEVICE, container_mark, is_wsl, kfd_state, read_driver, read_kernel
 from rocmpip.machine.files import Tree
 from rocmpip.machine.kfd import read_topology
 from rocmpip.machine.roots import find_roots
@@ -34,11 +34,14 @@ def probe(
     Never raises for what it reads: oddities become ``notes``.
     """
     tree = Tree(sysroot)
-    host = read_host(tree, env)
-    topology = read_topology(tree)
+    kernel = read_kernel(tree)
+    driver, driver_source = read_driver(tree)
+    wsl = is_wsl(tree, kernel)
+    container = container_mark(tree, env)
+    kfd = kfd_state(tree)
+    gpus, masked, answered = read_topology(tree)
     roots = find_roots(tree, env, pip_roots, conda)
-    gpus = topology.gpus
-    if not gpus and not topology.masked:
+    if not gpus and not masked:
         from rocmpip.machine.fallback import look_elsewhere
 
         gpus = look_elsewhere(
@@ -46,29 +49,29 @@ def probe(
             env=env,
             roots=[root.path for root in roots if root.kind != "pip"],
             # A topology without GPUs is an answer too; programs would read the same files.
-            programs=programs and not topology.answered,
+            programs=programs and not answered,
             time_limit=time_limit,
             gfx_of_pci=gfx_of_pci,
         )
-    if gpus and host.kfd == "denied":
+    if gpus and kfd == "denied":
         tree.note(
             f"{KFD_DEVICE}: permission denied. Programs cannot use the GPU until this user is in the device's group "
             "(render or video)"
         )
-    elif gpus and host.kfd == "missing" and not host.wsl:
-        where = f" in this container ({host.container})" if host.container else ""
+    elif gpus and kfd == "missing" and not wsl:
+        where = f" in this container ({container})" if container else ""
         tree.note(f"{KFD_DEVICE} is missing{where}: packages can be installed for the GPU, but not run on it here")
     return Evidence(
         gpus=gpus,
         roots=roots,
-        driver=host.driver,
-        driver_source=host.driver_source,
-        kernel=host.kernel,
-        kfd=host.kfd,
-        masked_nodes=topology.masked,
-        wsl=host.wsl,
-        container=bool(host.container),
+        driver=driver,
+        driver_source=driver_source,
+        kernel=kernel,
+        kfd=kfd,
+        masked_nodes=masked,
+        wsl=wsl,
+        container=bool(container),
         env=relevant(env),
         notes=tuple(tree.notes),
-        container_source=host.container,
+        container_source=container,
     )

@@ -7,7 +7,6 @@ distribution's own under /usr, ROCm from pip, conda. Two names of one folder are
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from rocmpip.machine.files import Tree
 from rocmpip.model.machine import RocmRoot
@@ -25,14 +24,19 @@ _LAST_SHARED_HIP = (7, 14)
 _VARIABLES = ("ROCM_PATH", "HIP_PATH")
 
 
-@dataclass(frozen=True)
 class _Candidate:
-    path: str
-    label: str = ""
-    """The variable that named it, or ""."""
-    kind: str = "root"
-    expected: bool = True
-    """Its folder is ROCm's alone: one without a version is broken and worth a note."""
+    """A folder that may be a root. A plain class: on the way of ``detect`` a dataclass costs more than reading the root.
+
+    ``label`` is the variable that named it, or "". ``expected`` folders are ROCm's alone: one without a version is broken.
+    """
+
+    __slots__ = ("expected", "kind", "label", "path")
+
+    def __init__(self, path: str, label: str = "", kind: str = "root", expected: bool = True) -> None:
+        self.path = path
+        self.label = label
+        self.kind = kind
+        self.expected = expected
 
 
 def find_roots(tree: Tree, env: Mapping[str, str], pip_roots: Sequence[RocmRoot] = (), conda: str = "") -> tuple[RocmRoot, ...]:
