@@ -1,0 +1,107 @@
+"""Markers and wheel tags of a target: computed by our ``packaging`` inside the target's interpreter, once."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+import packaging
+from packaging import tags
+from packaging.markers import default_environment
+
+from rocmpip.model.errors import UsageError
+from rocmpip.model.machine import TargetEnv
+from rocmpip.target.interpreter import run_program
+
+_MARK = "rocmpip-tags:"
+_PROGRAM = f"""
+import json, sys
+from importlib.machinery import PathFinder
+class Ours:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return PathFinder.find_spec(name, [{{root!r}}]) if name == "packaging" else None
+sys.meta_path.insert(0, Ours)
+from packaging.markers import default_environment
+from packaging.tags import sys_tags
+print("\\n{_MARK}" + json.dumps({{{{"markers": default_environment(), "tags": [str(tag) for tag in sys_tags()]}}}}))
+"""
+
+
+@lru_cache(maxsize=8)
+def _facts(python: str, own: bool) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    if own:
+        environment = {key: str(value) for key, value in default_environment().items()}
+        return tuple(environment.items()), tuple(str(tag) for tag in tags.sys_tags())
+    root = str(Path(packaging.__file__).parent.parent)
+    data = run_program(python, _PROGRAM.format(root=root), _MARK, os.environ)
+    found, names = data.get("markers"), data.get("tags")
+    assert isinstance(found, dict) and isinstance(names, list)
+    return tuple((str(key), str(value)) for key, value in found.items()), tuple(map(str, names))
+
+
+def markers(target: TargetEnv) -> dict[str, str]:
+    """PEP 508 marker variables of the target, without ``extra``. Raises InputError when its interpreter does not answer."""
+    found = dict(_facts(target.python, target.own)[0])
+    found.pop("extra", None)
+    return found
+
+
+def supported(
+    target: TargetEnv,
+    *,
+    platforms: tuple[str, ...] = (),
+    python_version: str = "",
+    abis: tuple[str, ...] = (),
+    implementation: str = "",
+) -> list[str]:
+    """Tags of the target, or of the foreign target that pip's four options describe. Raises InputError, UsageError."""
+    native = list(_facts(target.python, target.own)[1])
+    if not (platforms or python_version or abis or implementation):
+        return native
+    version = _version(python_version) or tuple(int(part) for part in target.version.split(".")[:2])
+    interpreter = (implementation or "cp") + "".join(map(str, version[:2]))
+    wanted = _expand(platforms) or list(dict.fromkeys(name.rpartition("-")[2] for name in native if not name.endswith("-any")))
+    if interpreter.startswith("cp"):
+        specific = tags.cpython_tags(python_version=version, abis=list(abis) or None, platforms=wanted)
+    else:
+        specific = tags.generic_tags(interpreter=interpreter, abis=list(abis) or None, platforms=wanted)
+    common = tags.compatible_tags(python_version=version, interpreter=interpreter, platforms=wanted)
+    return list(dict.fromkeys(str(tag) for tag in (*specific, *common)))
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """pip's reading of --python-version: "3", "310", "3.10", "3.10.2" → at most (major, minor)."""
+    if not text:
+        return ()
+    parts = text.split(".")
+    if len(parts) > 3:
+        raise _bad_version(text, "at most three version parts are allowed")
+    if len(parts) == 1 and len(text) > 1:
+        parts = [text[0], text[1:]]
+    if not all(part.isdigit() for part in parts):
+        raise _bad_version(text, "each version part must be an integer")
+    return tuple(int(part) for part in parts[:2])
+
+
+def _bad_version(text: str, reason: str) -> UsageError:
+    return UsageError(f"--python-version error: invalid --python-version value: {text!r}: {reason}")
+
+
+_OLDER = {"manylinux2014": ("manylinux2010", "manylinux1"), "manylinux2010": ("manylinux1",)}
+
+
+def _expand(platforms: tuple[str, ...]) -> list[str]:
+    """The platforms that pip takes for --platform: manylinux2014 and 2010 with their elders, macOS with its older releases."""
+    found: list[str] = []
+    for name in platforms:
+        prefix, _, arch = name.partition("_")
+        found.append(name)
+        if prefix in _OLDER and arch in ("x86_64", "i686"):
+            found.extend(f"{older}_{arch}" for older in _OLDER[prefix])
+        if prefix == "macosx":
+            major, minor, machine = (*name.split("_", 3)[1:], "", "")[:3]
+            if major.isdigit() and minor.isdigit():
+                found.extend(tags.mac_platforms((int(major), int(minor)), machine))
+    return list(dict.fromkeys(found))
