@@ -34,3 +34,5 @@ class Settings:
     map_cuda_names: bool = False
     """Accept the ROCm package for a CUDA name (cupy-cuda12x → cupy-rocm-7-0)."""
     where: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """What was left out and why (an untrusted project's keys)."""
