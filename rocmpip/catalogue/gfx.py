@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from rocmpip.catalogue import rows
 from rocmpip.model.gfx import is_gfx_name
+
+# Type checkers take the name for typing's own, whose import would cost detection 2 ms.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _IDS = re.compile(r"\s*(?:[0-9a-f]{4}(?:-[0-9a-f]{4})?(?:\s+|\Z))*\Z")
 _ROCM = re.compile(r"\d{1,4}\.\d{1,4}(?:\.\d{1,4})?\Z")

@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
+from rocmpip.catalogue.plain import read_plain
 from rocmpip.model.errors import BadConfiguration
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+# Type checkers take the name for typing's own, whose import would cost detection 2 ms.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
 
 # A plain class instead of a dataclass or NamedTuple: this module is on the way of `rocmpip detect`.
 Check = Callable[[object], str]
@@ -50,10 +51,21 @@ class Layer:
         self.tables = tables
 
 
+def _toml() -> ModuleType:
+    """The TOML parser, imported where the plain reader does not do."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib
+
+
 def shipped(filename: str) -> Layer:
     """A file of rocmpip's own data folder. It is checked by the tests, not on every start."""
     with open(os.path.join(_DATA, filename), "rb") as stream:  # noqa: PTH118
-        return Layer(filename, tomllib.load(stream))
+        text = stream.read().decode("utf-8")
+    tables = read_plain(text)
+    return Layer(filename, _toml().loads(text) if tables is None else tables)
 
 
 def read_overrides(paths: Sequence[str]) -> list[Layer]:
@@ -63,6 +75,7 @@ def read_overrides(paths: Sequence[str]) -> list[Layer]:
     """
     layers: list[Layer] = []
     problems: list[str] = []
+    tomllib = _toml()
     for path in _files(paths, problems):
         try:
             with open(path, "rb") as stream:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-_RUN = re.compile(r"[-_.]+")
-
-
-def normalise(name: str) -> str:
-    """PEP 503: ``Torch_Vision`` → ``torch-vision``. (Not packaging's: importing that costs more than detection may.)"""
-    return _RUN.sub("-", name).lower()
+from rocmpip.model.names import normalise as normalise
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from rocmpip.model.machine import InstalledDist
-from rocmpip.model.packages import normalise
+from rocmpip.model.names import normalise
 
 # os.scandir over a thousand entries is most of what `rocmpip detect` does.
 # ruff: noqa: PTH118
