@@ -1,0 +1,86 @@
+"""Write the provenance record into a wheel's dist-info, and read it back from a wheel or an installed package."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+from rocmpip.model.errors import BuildFailed
+from rocmpip.model.provenance import FILENAME, Provenance, from_json
+
+_LIMIT = 1 << 20
+
+
+def encode(provenance: Provenance) -> bytes:
+    """The record's bytes: equal provenance, equal bytes."""
+    return json.dumps(provenance.as_json(), sort_keys=True, indent=1, ensure_ascii=True).encode("ascii") + b"\n"
+
+
+def write_record(wheel: Path, target: Path, provenance: Provenance) -> None:
+    """Copy ``wheel`` to ``target`` with the record in its dist-info and RECORD brought up to date.
+
+    Everything else keeps its order, times and modes, so the same wheel and record give the same bytes.
+    Raises BuildFailed when the wheel has no RECORD.
+    """
+    payload = encode(provenance)
+    with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as after:
+        record = next(
+            (name for name in before.namelist() if name.endswith(".dist-info/RECORD") and name.count("/") == 1), None
+        )
+        if record is None:
+            raise BuildFailed(f"{wheel.name} has no RECORD", why="the build made something that is no wheel")
+        place = record.removesuffix("RECORD") + FILENAME
+        for member in before.infolist():
+            if member.filename in (record, place):
+                continue
+            with before.open(member) as reader, after.open(_like(member), "w") as writer:
+                shutil.copyfileobj(reader, writer, 1 << 20)
+        after.writestr(_like(before.getinfo(record), place), payload)
+        after.writestr(_like(before.getinfo(record)), _updated(before.read(record), record, place, payload))
+
+
+def _like(member: zipfile.ZipInfo, name: str = "") -> zipfile.ZipInfo:
+    """A fresh header with a member's name, time, mode and compression."""
+    copy = zipfile.ZipInfo(name or member.filename, member.date_time)
+    copy.external_attr = member.external_attr
+    copy.compress_type = member.compress_type
+    copy.create_system = member.create_system
+    copy.file_size = 0 if name else member.file_size
+    return copy
+
+
+def _updated(record: bytes, own: str, place: str, payload: bytes) -> bytes:
+    rows = [row for row in csv.reader(io.StringIO(record.decode("utf-8"))) if row and row[0] not in (own, place)]
+    digest = base64.urlsafe_b64encode(hashlib.sha256(payload).digest()).rstrip(b"=").decode("ascii")
+    rows += [[place, f"sha256={digest}", str(len(payload))], [own, "", ""]]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8")
+
+
+def read_wheel(wheel: Path) -> Provenance | None:
+    """The record inside a wheel, None when it has none. Raises ValueError for a broken one, OSError, BadZipFile."""
+    with zipfile.ZipFile(wheel) as archive:
+        for member in archive.infolist():
+            if member.filename.endswith(f".dist-info/{FILENAME}") and member.filename.count("/") == 1:
+                if member.file_size > _LIMIT:
+                    raise ValueError("the provenance record is too large")
+                return from_json(json.loads(archive.read(member)))
+    return None
+
+
+def read_installed(dist_info: Path) -> Provenance | None:
+    """The record of an installed package by its ``.dist-info`` folder; None when it has none or it cannot be read."""
+    path = dist_info / FILENAME
+    try:
+        if path.stat().st_size > _LIMIT:
+            return None
+        return from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,201 @@
+"""Run one program of a build: its own process group, every byte in the log, progress on the way, nothing left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import resource
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+
+from rocmpip.model.errors import Interrupted
+from rocmpip.model.redact import redact
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_NINJA = re.compile(r"^\[(\d{1,7})/(\d{1,7})\]")
+_BEAT = 0.25
+_GRACE = 5.0
+_LONGEST_LINE = 1 << 16
+
+
+def plain(text: str) -> str:
+    """``text`` without terminal escapes and control characters."""
+    return "".join(char for char in _ESCAPES.sub("", text) if char.isprintable() or char == "\t")
+
+
+def ninja_count(line: str) -> tuple[int, int] | None:
+    """(done, total) of ninja's ``[12/345] …``."""
+    match = _NINJA.match(line.lstrip())
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+class Log:
+    """The full log of a build: bytes as they came, secrets masked line by line."""
+
+    def __init__(self, path: Path, secrets: Sequence[str] = ()) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._stream = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace")
+        self.secrets = tuple(secrets)
+
+    def mask(self, text: str) -> str:
+        for secret in self.secrets:
+            text = text.replace(secret, "****")
+        return redact(text)
+
+    def write(self, line: str) -> None:
+        self._stream.write(self.mask(line) + "\n")
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+@contextlib.contextmanager
+def sigterm_raises() -> Iterator[None]:
+    """Within the block SIGTERM raises Interrupted (143), unless someone handles it already or this is no main thread."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        problem = Interrupted("stopped by SIGTERM")
+        problem.exit_code = 143
+        raise problem
+
+    try:
+        if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            yield
+            return
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run_logged(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    log: Log,
+    ulimits: Mapping[str, int] | None = None,
+    on_beat: Callable[[str, tuple[int, int] | None], None] | None = None,
+) -> int:
+    """Run ``argv`` to its end and return its exit code (negative: the signal that ended it).
+
+    Ctrl-C, SIGTERM (where it raises) and any other exception end the whole process group: TERM, five seconds, KILL.
+    ``on_beat(last line, ninja count)`` is called about four times a second.
+    """
+    process = subprocess.Popen(
+        list(argv), env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        _set_ulimits(process.pid, ulimits or {}, log)
+        _follow(process, log, on_beat)
+        return process.wait()
+    finally:
+        end_group(process)
+        assert process.stdout is not None
+        process.stdout.close()
+        log.flush()
+
+
+def _set_ulimits(pid: int, ulimits: Mapping[str, int], log: Log) -> None:
+    """Soft limits of the child, as far as its hard limits allow: ``stack`` in KiB, the others as counts."""
+    for name, amount in ulimits.items():
+        kind = {"stack": resource.RLIMIT_STACK, "nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}.get(name)
+        if kind is None:
+            continue
+        wanted = amount * 1024 if name == "stack" else amount
+        try:
+            _, hard = resource.prlimit(pid, kind)
+            soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.prlimit(pid, kind, (soft, hard))
+        except (OSError, ValueError) as problem:
+            log.write(f"rocmpip: ulimit {name} {amount} could not be set: {problem}")
+            continue
+        if soft != wanted:
+            log.write(f"rocmpip: ulimit {name} is {soft}, less than the {wanted} asked for: the hard limit does not allow more")
+
+
+def _follow(
+    process: subprocess.Popen[bytes], log: Log, on_beat: Callable[[str, tuple[int, int] | None], None] | None
+) -> None:
+    """Read until the program ends. A background child that keeps the pipe open (a compile cache's server) is not waited for."""
+    assert process.stdout is not None
+    descriptor = process.stdout.fileno()
+    os.set_blocking(descriptor, False)
+    pending, last, count = b"", "", None
+    told = 0.0
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        while True:
+            ended = process.poll() is not None
+            ready = selector.select(0 if ended else _BEAT)
+            data = b""
+            if ready:
+                with contextlib.suppress(BlockingIOError):
+                    data = os.read(descriptor, 1 << 16)
+                if not data and not ended:
+                    # The pipe is closed and the program lives on, silent: wait for it without spinning.
+                    selector.unregister(descriptor)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(_BEAT)
+                    selector.register(descriptor, selectors.EVENT_READ)
+            elif ended:
+                break
+            if ended and ready and not data:
+                break
+            *lines, pending = re.split(rb"\r\n|\n|\r", pending + data)
+            if len(pending) > _LONGEST_LINE:
+                lines, pending = [*lines, pending], b""
+            for raw in lines:
+                text = raw.decode("utf-8", "replace")
+                log.write(text)
+                shown = plain(text).strip()
+                if shown:
+                    last = log.mask(shown)
+                    count = ninja_count(shown) or count
+            if on_beat is not None and time.monotonic() - told >= _BEAT:
+                told = time.monotonic()
+                on_beat(last, count)
+    if pending:
+        log.write(pending.decode("utf-8", "replace"))
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """End what is left of the process group, and reap its leader. No error when nothing is left."""
+    if not _signal(process.pid, signal.SIGTERM):
+        process.wait()
+        return
+    deadline = time.monotonic() + _GRACE
+    while time.monotonic() < deadline:
+        process.poll()  # a leader that has ended but was not reaped still counts as a member
+        if not _signal(process.pid, 0):
+            return
+        time.sleep(0.02)
+    _signal(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _signal(group: int, number: int) -> bool:
+    """True when the group had a process to receive the signal."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return False
+    return True

@@ -1,0 +1,132 @@
+"""The source of a build: hashed, unpacked or copied into the work folder, and made ready."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import sys
+import tarfile
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rocmpip.model.errors import BuildFailed
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_IGNORED = frozenset({".git", "__pycache__", ".hg", ".svn", "build", "dist", ".eggs"})
+_MAX_UNPACKED = 64 << 30
+ARCHIVES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar", ".zip")
+
+
+def source_digest(source: Path) -> str:
+    """``sha256:…`` of an archive's bytes, or of a folder's files (names, modes, bytes) without what builds and version
+    control leave there. Raises OSError."""
+    digest = hashlib.sha256()
+    if source.is_file():
+        with source.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+        return f"sha256:{digest.hexdigest()}"
+    for path in sorted(_files(source)):
+        info = path.lstat()
+        digest.update(f"{path.relative_to(source).as_posix()}\0{info.st_mode & 0o111}\0".encode("utf-8", "surrogateescape"))
+        if stat.S_ISLNK(info.st_mode):
+            digest.update(os.fsencode(os.readlink(path)))  # noqa: PTH115 (bytes of the link, not a path)
+        else:
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _files(folder: Path) -> list[Path]:
+    found = []
+    for base, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _IGNORED and not name.endswith(".egg-info")]
+        found += [Path(base) / name for name in names if not name.endswith((".pyc", ".o"))]
+    return found
+
+
+def unpack(source: Path, folder: Path, subdirectory: str = "") -> Path:
+    """Unpack an archive (or copy a folder) into ``folder``; the folder that holds the project. Raises BuildFailed for a
+    broken or hostile archive (members outside it, links that lead out, devices)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        place = folder / (source.name or "source")
+        shutil.copytree(source, place, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        top = place
+    else:
+        try:
+            _unpack_archive(source, folder)
+        except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError) as problem:
+            raise BuildFailed(f"{source.name} cannot be unpacked", why=str(problem), hint="download it again") from problem
+        entries = [entry for entry in folder.iterdir() if entry.name != "pax_global_header"]
+        top = entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
+    place = top / subdirectory if subdirectory else top
+    if not place.resolve().is_relative_to(folder.resolve()) or not place.is_dir():
+        raise BuildFailed(f"{source.name} has no folder {subdirectory}")
+    if not any((place / name).is_file() for name in ("pyproject.toml", "setup.py")):
+        raise BuildFailed(f"{source.name} is no Python project", why="it has neither pyproject.toml nor setup.py")
+    return place
+
+
+def _unpack_archive(source: Path, folder: Path) -> None:
+    if source.name.endswith(".zip"):
+        with zipfile.ZipFile(source) as packed:
+            _check_size(source, sum(entry.file_size for entry in packed.infolist()))
+            for entry in packed.infolist():
+                _inside(entry.filename)
+                packed.extract(entry, folder)
+                mode = entry.external_attr >> 16 & 0o777
+                if mode and not entry.is_dir():
+                    (folder / entry.filename).chmod(mode | 0o600)
+        return
+    with tarfile.open(source) as archive:
+        members = archive.getmembers()
+        _check_size(source, sum(member.size for member in members if member.isfile()))
+        # The "data" filter refuses absolute names, "..", links that lead out and devices (PEP 706).
+        if hasattr(tarfile, "data_filter"):
+            archive.extractall(folder, members, filter="data")
+            return
+        for member in members:
+            _inside(member.name)
+            if not (member.isfile() or member.isdir()):
+                raise ValueError(f"{member.name} is neither a file nor a folder")
+            archive.extract(member, folder, set_attrs=True)
+
+
+def _check_size(source: Path, size: int) -> None:
+    if size > _MAX_UNPACKED:
+        raise ValueError(f"it would unpack to {size} bytes")
+
+
+def _inside(name: str) -> None:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise ValueError(f"{name!r} lies outside the archive")
+
+
+def build_system(project: Path) -> tuple[str, tuple[str, ...]]:
+    """(build backend, build requirements) as pyproject.toml says; setuptools' legacy backend without one.
+
+    Raises BuildFailed when pyproject.toml cannot be read.
+    """
+    path = project / "pyproject.toml"
+    legacy = ("setuptools.build_meta:__legacy__", ("setuptools>=40.8.0", "wheel"))
+    if not path.is_file():
+        return legacy
+    try:
+        data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise BuildFailed("pyproject.toml of the source cannot be read", why=str(problem)) from problem
+    table = data.get("build-system")
+    if not isinstance(table, dict):
+        return legacy
+    requires = table.get("requires")
+    texts = tuple(text for text in requires if isinstance(text, str)) if isinstance(requires, list) else ()
+    backend = table.get("build-backend")
+    return (backend if isinstance(backend, str) else legacy[0]), texts
