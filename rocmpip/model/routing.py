@@ -23,8 +23,8 @@ class Synthetic:
 class Route:
     """Where the candidates of one project come from.
 
-    The page is the union of ``indexes`` (each asked for the project), ``find_links`` places, ``files`` and ``synthetic``,
-    in that order, without duplicates by file name (the first wins) and without what ``keep`` refuses.
+    The page is the union of ``find_links`` places, ``indexes`` (each asked for the project), ``files`` and ``synthetic``, in that
+    order (pip's own), without duplicates by file name (the first wins) and without what ``keep`` refuses.
     """
 
     name: str
