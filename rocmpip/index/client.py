@@ -34,8 +34,8 @@ from rocmpip.model.request import IndexOptions
 _ABSENT = {404: "HTTP 404", 403: "HTTP 403", 410: "HTTP 410"}
 
 
-class PageCache(Protocol):
-    """A cache on disk of small blobs; ``rocmpip.store.cache.Cache`` is one. It must never raise."""
+class BlobCache(Protocol):
+    """A cache on disk of small blobs; ``rocmpip.store.cache.PageCache`` is one. It must never raise."""
 
     def get(self, kind: str, key: str) -> bytes | None: ...
 
@@ -56,7 +56,7 @@ class Client:
         self,
         options: IndexOptions,
         *,
-        cache: PageCache | None = None,
+        cache: BlobCache | None = None,
         env: Mapping[str, str] | None = None,
         offline: bool = False,
         limits: Limits | None = None,
@@ -437,4 +437,4 @@ def _bad_wheel(file: File, problem: BadWheel) -> NoMetadata:
     return NoMetadata(f"{file.filename} from {redact(file.url)} cannot be used", why=str(problem))
 
 
-__all__ = ["Client", "Limits", "NoMetadata", "PageCache"]
+__all__ = ["Client", "Limits", "NoMetadata", "BlobCache"]

@@ -11,9 +11,10 @@ from rocmpip.model.filenames import is_wheel
 from rocmpip.model.packages import File
 from rocmpip.model.routing import Synthetic
 from rocmpip.router.pages import Entry
-from rocmpip.router.serve import NOT_FOUND, Question, Reply
+from rocmpip.router.loopback import NOT_FOUND, Question, Reply
 from rocmpip.router.upstream import Body, Upstream
 
+_KEY = 20
 _ON = ("content-range", "etag", "last-modified", "accept-ranges")
 
 
@@ -30,6 +31,8 @@ class Files:
 
     def entry(self, file: File) -> Entry:
         """How the page links ``file``: straight to its host where possible, so that pip downloads from there."""
+        with self._lock:
+            self._known[file.url] = file
         if not file.url.startswith(("http://", "https://")):
             return Entry(file, file.url, None)
         if self._streamed(file):
@@ -52,15 +55,21 @@ class Files:
         bare, _, fragment = url.partition("#")
         if not bare.startswith(self._root):
             return url
-        known = self._known.get(bare[len(self._root) :].partition("/")[0])
-        if not isinstance(known, File):
+        known = self.file_of(url)
+        if known is None:
             return ""
         return f"{known.url}#{fragment}" if fragment else known.url
+
+    def file_of(self, url: str) -> File | None:
+        """The upstream's file behind a link on a page of ours, whether it leads here or to its host."""
+        bare = url.partition("#")[0]
+        known = self._known.get(bare[len(self._root) :].partition("/")[0] if bare.startswith(self._root) else bare)
+        return known if isinstance(known, File) else None
 
     def reply(self, rest: str, question: Question) -> Reply:
         """Answer for the path ``KEY/filename[.metadata]``. Raises RocmpipError when the upstream fails."""
         key, _, filename = rest.partition("/")
-        known = self._known.get(key)
+        known = self._known.get(key) if len(key) == _KEY else None
         if known is None or filename.removesuffix(".metadata") != known.filename:
             return NOT_FOUND
         if filename != known.filename:
@@ -98,7 +107,7 @@ class Files:
         )
 
     def _link(self, identity: str, known: File | Synthetic) -> str:
-        key = sha256(identity.encode()).hexdigest()[:20]
+        key = sha256(identity.encode()).hexdigest()[:_KEY]
         with self._lock:
             self._known[key] = known
         return f"{self._root}{key}/{known.filename}"

@@ -22,7 +22,7 @@ _DAY = 86400.0
 _TEMPORARY = ".new-"
 
 
-class Cache:
+class PageCache:
     """``folder`` is ours alone (0700, files 0600). Keys are hex digests; kinds are plain words.
 
     ``limit`` is in bytes: the oldest files go when there is more. ``warn`` is called at most once.

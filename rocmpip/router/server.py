@@ -14,12 +14,12 @@ from urllib.parse import unquote
 
 from rocmpip.model.errors import InternalError, RocmpipError, UsageError
 from rocmpip.model.once import Once
-from rocmpip.model.packages import normalise
+from rocmpip.model.packages import File, normalise
 from rocmpip.model.routing import Route
 from rocmpip.router.files import Files
 from rocmpip.router.pages import HTML_TYPE, JSON_TYPE, Entry, as_html, as_json, gather, wants_json
 from rocmpip.router.peer import can_tell
-from rocmpip.router.serve import NOT_FOUND, Question, Reply, Server
+from rocmpip.router.loopback import NOT_FOUND, Question, Reply, Server
 from rocmpip.router.upstream import Upstream
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?\Z")
@@ -149,6 +149,10 @@ class Router:
     def real_url(self, url: str) -> str:
         """The upstream URL behind a file link of ours ("" when the file exists only here); other URLs as they are."""
         return self._files.real_url(url) if self._files is not None else url
+
+    def file_of(self, url: str) -> File | None:
+        """The file behind a link that a page of ours gave, with its hashes, size and index; None when there is none."""
+        return self._files.file_of(url) if self._files is not None else None
 
     # Answers
 
