@@ -4,7 +4,7 @@ The whole process may take little more than the imports of argparse, dataclasses
 nothing heavier is imported on the way (pathlib would be: hence os.path).
 """
 
-# ruff: noqa: PTH109, PTH112, PTH118, PTH120
+# ruff: noqa: PTH109, PTH110, PTH112, PTH118, PTH120
 from __future__ import annotations
 
 import os
@@ -16,6 +16,7 @@ from rocmpip.machine.probe import probe
 from rocmpip.model.errors import RocmpipError, UsageError
 from rocmpip.model.machine import InstalledDist, Platform, RocmRoot, TargetEnv
 from rocmpip.model.rocm import parse_rocm
+from rocmpip.report.platform import platform_result, python_result, torch_result
 
 # Type checkers take the name for typing's own, whose import would cost 2 ms.
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rocmpip.catalogue.gfx import GfxTable
+    from rocmpip.model.settings import Settings
 
 TORCH_FAMILY = (
     "torch",
@@ -58,11 +60,11 @@ def detect_platform(
     in ``env``. ``catalogue`` are extra catalogue files. ``programs=False`` runs no helper program. Raises UsageError for
     bad overrides, and what ``find_environment`` raises for a bad ``python``.
     """
-    if not gfx and env.get("ROCMPIP_GFX", "").strip():
+    if not any(value.strip() for value in gfx) and env.get("ROCMPIP_GFX", "").strip():
         gfx, gfx_source = (env["ROCMPIP_GFX"],), "ROCMPIP_GFX"
     if not rocm.strip() and env.get("ROCMPIP_ROCM", "").strip():
         rocm, rocm_source = env["ROCMPIP_ROCM"], "ROCMPIP_ROCM"
-    target, dists, notes = _environment(python, env, cwd or os.getcwd())
+    target, dists, notes = _environment(python, env, cwd or _here())
     table = _table(catalogue)
     evidence = probe(
         sysroot=_sysroot(env),
@@ -133,95 +135,66 @@ def _pip_roots(dists: Sequence[InstalledDist]) -> tuple[RocmRoot, ...]:
     return ()
 
 
-def platform_result(platform: Platform) -> dict[str, Any]:
-    """The machine part of ``detect --json``, which ``result.platform`` of other commands repeats."""
-    chosen = platform.roots[0] if platform.rocm is not None and platform.roots else None
-    return {
-        "state": platform.state,
-        "gpus": [
-            {
-                "gfx": gpu.gfx,
-                "name": gpu.name,
-                "pci_id": gpu.pci_id or None,
-                "node": gpu.node,
-                "integrated": gpu.integrated,
-                "source": gpu.source,
-                "location": gpu.location or None,
-                "render_minor": gpu.render_minor,
-                "uuid": gpu.uuid or None,
-                "features": list(gpu.features),
-                "visible": gpu.visible,
-                "known": gpu.known,
-            }
-            for gpu in platform.gpus
-        ],
-        "gfx_targets": list(platform.gfx_targets),
-        "gfx_source": platform.gfx_source,
-        "rocm": [
-            {
-                "version": None if root.version is None else str(root.version),
-                "path": root.path or None,
-                "source": root.source,
-                "chosen": root is chosen,
-                "kind": root.kind,
-            }
-            for root in platform.roots
-        ],
-        "driver": platform.driver or None,
-        "driver_source": platform.driver_source or None,
-        "kernel": platform.kernel or None,
-        "kernel_source": "/proc/sys/kernel/osrelease",
-        "kfd": platform.kfd,
-        "wsl": platform.wsl,
-        "container": platform.container,
-        "container_source": platform.container_source or None,
-        "notes": list(platform.notes),
-    }
-
-
-def python_result(target: TargetEnv | None) -> dict[str, Any] | None:
-    """``result.python``."""
-    if target is None:
-        return None
-    return {
-        "path": target.python,
-        "version": target.version,
-        "kind": target.kind,
-        "prefix": target.prefix,
-        "source": target.source,
-    }
-
-
-def build_label(dist: InstalledDist) -> str:
-    """Which build a version is: ``2.9.1+rocm6.4`` → rocm6.4, ``+cu128`` → cu128, ``+cpu`` → cpu, else "unlabelled"."""
-    local = dist.version.partition("+")[2]
-    for part in reversed(local.split(".rocm")):
-        if local != part:
-            return f"rocm{part}"
-    if local:
-        return local
-    return "rocm" if dist.name.endswith("-rocm") else "unlabelled"
-
-
-def torch_result(dists: Sequence[InstalledDist]) -> list[dict[str, Any]]:
-    """``result.torch[]``."""
-    return [{"name": dist.name, "version": dist.version, "build": build_label(dist), "path": dist.path} for dist in dists]
-
-
 def detect_result(
-    *,
-    env: Mapping[str, str],
-    gfx: Sequence[str] = (),
-    rocm: str = "",
-    python: str = "",
-    programs: bool = True,
-    **more: Any,
+    *, env: Mapping[str, str], gfx: Sequence[str] = (), rocm: str = "", python: str = "", programs: bool = True
 ) -> dict[str, Any]:
-    """All of ``detect --json``'s result."""
-    platform, target, dists = detect_platform(env=env, gfx=gfx, rocm=rocm, python=python, programs=programs, **more)
+    """All of ``detect --json``'s result. Options here, then ROCMPIP_GFX and kin, then settings files."""
+    cwd = _here()
+    settings = _settings(env, cwd)
+    more: dict[str, Any] = {}
+    if settings is not None:
+        if not gfx and not env.get("ROCMPIP_GFX", "").strip() and settings.gfx:
+            gfx, more["gfx_source"] = settings.gfx, settings.where["gfx"]
+        if not rocm and not env.get("ROCMPIP_ROCM", "").strip() and settings.rocm:
+            rocm, more["rocm_source"] = settings.rocm, settings.where["rocm"]
+        python = python or settings.python
+        more["catalogue"] = settings.catalogue_path
+    platform, target, dists = detect_platform(env=env, gfx=gfx, rocm=rocm, python=python, programs=programs, cwd=cwd, **more)
     result = platform_result(platform)
-    notes = result.pop("notes")
+    notes = [*result.pop("notes"), *(settings.notes if settings else ())]
     return {**result, "python": python_result(target), "torch": torch_result(dists), "notes": notes}
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"  # The working directory was removed under us; detection does not need it.
+
+
+def _settings(env: Mapping[str, str], cwd: str) -> Settings | None:
+    """The settings, where a file or variable beyond ROCMPIP_GFX, _ROCM and _PYTHON says something; else None, for speed."""
+    site = "/etc/rocmpip/config.toml"
+    user = env.get("ROCMPIP_CONFIG") or os.path.join(
+        env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config"), "rocmpip", "config.toml"
+    )
+    said = env.get("ROCMPIP_CATALOGUE_PATH") or os.path.exists(site) or os.path.exists(user) or _project_speaks(cwd)
+    if not said:
+        return None
+    from rocmpip.store.settings import load_settings
+
+    # What detection reads from the environment by itself is left to it: its errors name the option to use.
+    rest = {name: value for name, value in env.items() if name not in ("ROCMPIP_GFX", "ROCMPIP_ROCM", "ROCMPIP_PYTHON")}
+    settings = load_settings({}, rest, cwd)
+    if env.get("ROCMPIP_PYTHON"):
+        from dataclasses import replace
+
+        settings = replace(settings, python="")
+    return settings
+
+
+def _project_speaks(cwd: str) -> bool:
+    """Does the nearest pyproject.toml have a word for rocmpip?"""
+    folder = cwd
+    while True:
+        try:
+            with open(os.path.join(folder, "pyproject.toml"), "rb") as stream:
+                return b"tool.rocmpip" in stream.read(1 << 20)
+        except OSError:
+            parent = os.path.dirname(folder)
+            if parent == folder:
+                return False
+            folder = parent
 
 
 def show(result: Mapping[str, Any], as_json: bool) -> None:
