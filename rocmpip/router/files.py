@@ -10,8 +10,8 @@ from hashlib import sha256
 from rocmpip.model.filenames import is_wheel
 from rocmpip.model.packages import File
 from rocmpip.model.routing import Synthetic
-from rocmpip.router.pages import Entry
 from rocmpip.router.loopback import NOT_FOUND, Question, Reply
+from rocmpip.router.pages import Entry
 from rocmpip.router.upstream import Body, Upstream
 
 _KEY = 20

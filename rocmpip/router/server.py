@@ -17,9 +17,9 @@ from rocmpip.model.once import Once
 from rocmpip.model.packages import File, normalise
 from rocmpip.model.routing import Route
 from rocmpip.router.files import Files
+from rocmpip.router.loopback import NOT_FOUND, Question, Reply, Server
 from rocmpip.router.pages import HTML_TYPE, JSON_TYPE, Entry, as_html, as_json, gather, wants_json
 from rocmpip.router.peer import can_tell
-from rocmpip.router.loopback import NOT_FOUND, Question, Reply, Server
 from rocmpip.router.upstream import Upstream
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?\Z")

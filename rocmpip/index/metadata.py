@@ -1,0 +1,154 @@
+"""Core metadata of files, by the cheapest road that its server offers."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from rocmpip.index.blobs import BlobCache, key
+from rocmpip.index.download import local_path
+from rocmpip.index.fetch import Fetcher
+from rocmpip.index.wheelmeta import BadWheel, NoRanges, looks_like_metadata, metadata_of, remote_metadata
+from rocmpip.model.errors import NetworkError
+from rocmpip.model.filenames import is_wheel
+from rocmpip.model.packages import File
+from rocmpip.model.redact import redact
+
+
+class NoMetadata(NetworkError):
+    """The file's metadata cannot be known without building it (an sdist), or the file is broken."""
+
+
+class Metadata:
+    """Safe for threads; remembers only which hosts answer no ``.metadata``. ``download`` puts a file into a folder."""
+
+    def __init__(self, fetcher: Fetcher, cache: BlobCache | None, download: Callable[[File, Path], Path]) -> None:
+        self._fetcher = fetcher
+        self._limits = fetcher.limits
+        self._cache = cache
+        self._download = download
+        self._no_probe: dict[str, int] = {}
+
+    def of(self, file: File) -> bytes:
+        if file.url.startswith("file:"):
+            return self._local_metadata(file)
+        place = key("metadata", file.url, file.core_metadata or "", *sorted(file.hashes.values()), str(file.size))
+        if self._cache is not None and (kept := self._cache.get("metadata", place)) is not None and looks_like_metadata(kept):
+            return kept
+        data = self._fetched_metadata(file)
+        if self._cache is not None:
+            self._cache.put("metadata", place, data)
+        return data
+
+    def _fetched_metadata(self, file: File) -> bytes:
+        if file.core_metadata is not None:
+            return self._advertised(file)
+        return self._unadvertised(file)
+
+    def _unadvertised(self, file: File) -> bytes:
+        if not is_wheel(file.filename):
+            raise NoMetadata(
+                f"the metadata of {file.filename} is not published",
+                why="it is a source archive, whose metadata only a build can tell",
+            )
+        host = "/".join(file.url.split("/", 3)[:3])
+        if self._no_probe.get(host, 0) < 3:
+            answer = self._fetcher.read(
+                file.url + ".metadata", subject=f"the metadata of {file.filename}", most=self._limits.metadata_bytes
+            )
+            if answer.status == 200 and looks_like_metadata(answer.body):
+                return answer.body
+            self._no_probe[host] = self._no_probe.get(host, 0) + 1
+        try:
+            return remote_metadata(
+                file.filename,
+                lambda count: self._tail(file, count),
+                lambda start, end: self._range(file, f"{start}-{end - 1}")[1],
+                self._limits.metadata_bytes,
+            )
+        except NoRanges:
+            return self._whole_metadata(file)
+        except BadWheel as problem:
+            raise _bad_wheel(file, problem) from None
+
+    def _advertised(self, file: File) -> bytes:
+        url = file.url + ".metadata"
+        answer = self._fetcher.read(
+            url,
+            subject=f"the metadata of {file.filename}",
+            most=self._limits.metadata_bytes,
+            headers={"Accept-Encoding": "gzip"},
+        )
+        if answer.status == 200:
+            data = answer.body
+        elif is_wheel(file.filename):
+            data = self._unadvertised(file)  # mirrors copy pages and forget the metadata files
+        else:
+            raise NetworkError(
+                f"the metadata of {file.filename} could not be had from {redact(url)}",
+                why=f"the index advertises it and its server answers HTTP {answer.status}",
+            )
+        algorithm, _, digest = (file.core_metadata or "").partition("=")
+        if digest and hashlib.new(algorithm, data, usedforsecurity=False).hexdigest() != digest:
+            raise NetworkError(
+                f"the metadata of {file.filename} from {redact(url)} is not what the index lists",
+                why=f"its {algorithm} is not {digest}",
+                hint="a proxy or mirror changes files: do not install from it",
+            )
+        return data
+
+    def _tail(self, file: File, count: int) -> tuple[int, bytes]:
+        """The file's size and last bytes. Some servers know no suffix ranges: those are asked for the size first."""
+        try:
+            return self._range(file, f"-{count}")
+        except NoRanges:
+            if file.size is None:
+                raise
+            start = max(0, file.size - count)
+            return self._range(file, f"{start}-{file.size - 1}")
+
+    def _range(self, file: File, text: str) -> tuple[int, bytes]:
+        headers = {"Range": f"bytes={text}", "Accept-Encoding": "identity"}
+        with self._fetcher.opened(
+            file.url, subject=f"the metadata of {file.filename}", seconds=self._limits.page_seconds, headers=headers
+        ) as response:
+            if response.status != 206:
+                # The body (the whole file) is left unread: that costs the connection.
+                if response.status in (200, 416, 501):
+                    raise NoRanges("the server does not do ranges")
+                raise NetworkError(
+                    f"{file.filename} could not be read from {redact(file.url)}",
+                    why=f"the server answers HTTP {response.status}",
+                )
+            size = response.headers.get("content-range", "").rpartition("/")[2].strip()
+            if not size.isdigit():
+                raise NoRanges("the server does not tell the file's size")
+            return int(size), response.read(self._limits.metadata_bytes * 2)
+
+    def _whole_metadata(self, file: File) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="rocmpip-") as folder:
+            return self._open_metadata(file, self._download(file, Path(folder)))
+
+    def _local_metadata(self, file: File) -> bytes:
+        path = local_path(file.url)
+        beside = path.with_name(path.name + ".metadata")
+        if file.core_metadata is not None and beside.is_file():
+            return beside.read_bytes()
+        if not is_wheel(file.filename):
+            raise NoMetadata(f"the metadata of {path} is not known", why="it is a source archive: only a build can tell")
+        return self._open_metadata(file, path)
+
+    def _open_metadata(self, file: File, path: Path) -> bytes:
+        try:
+            with path.open("rb") as stream:
+                return metadata_of(stream, file.filename, self._limits.metadata_bytes)
+        except BadWheel as problem:
+            raise _bad_wheel(file, problem) from None
+        except OSError as problem:
+            raise NetworkError(f"{path} cannot be read", why=problem.strerror or str(problem)) from None
+
+
+def _bad_wheel(file: File, problem: BadWheel) -> NoMetadata:
+    return NoMetadata(f"{file.filename} from {redact(file.url)} cannot be used", why=str(problem))
