@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from rocmpip.demo.surroundings import clean_environment
 from rocmpip.demo.sysroot import write_sysroot
 from tests.support.environments import make_venv
 from tests.support.kfd import GPUS
-from tests.support.replica import Replica, clean_environment
-
+from tests.support.replica import Replica
 
 IN_CI = os.environ.get("CI", "").lower() == "true"
 

@@ -20,8 +20,8 @@ def _node(nodes: Path, number: int, properties: Mapping[str, object], gpu_id: in
     (folder / "name").write_text(f"{name}\n")
 
 
-def write_rocm(root: Path, version: str) -> None:
-    """A ROCm root's files that tell its version and that builds look for: .info, hip_version.h, hipcc, CMake packages."""
+def write_rocm(root: Path, version: str, *, tools: Sequence[str] = ("hipcc", "amdclang++")) -> None:
+    """A ROCm root's files that tell its version and that builds look for; ``tools`` are stand-ins that tell a version."""
     numbers = [*version.split("-")[0].split("."), "0", "0"]
     major, minor, patch = numbers[:3]
     for folder in (".info", "bin", "include/hip", "include/rocm-core", "lib"):
@@ -34,8 +34,8 @@ def write_rocm(root: Path, version: str) -> None:
     (root / "include/rocm-core/rocm_version.h").write_text(
         f"#define ROCM_VERSION_MAJOR   {major}\n#define ROCM_VERSION_MINOR   {minor}\n#define ROCM_VERSION_PATCH   {patch}\n"
     )
-    said = f"HIP version: {major}.{minor}.{patch}-stand-in\\nAMD clang version 19.0.0 (stand-in of the demo)\\n"
-    for tool in ("hipcc", "amdclang++"):
+    said = f"HIP version: {major}.{minor}.{patch}-stand-in\\nAMD clang version 19.0.0 (stand-in)\\n"
+    for tool in tools:
         program = root / "bin" / tool
         program.write_text(f"#!/bin/sh\nprintf '{said}'\n")
         program.chmod(0o755)

@@ -12,27 +12,15 @@ from functools import cache
 from pathlib import Path
 from types import TracebackType
 
-from rocmpip.demo import fatbin
+from rocmpip.demo.embedded import source_archive
 from rocmpip.demo.site import Shelf, Site
+from rocmpip.demo.surroundings import clean_environment
 from rocmpip.demo.torchlike import setuptools_wheel, torch_wheel, triton_wheel
 from rocmpip.demo.wheels import Artifact, Sdist, Wheel
 from tests.support import replica_tables as tables
 
 LINUX = 'platform_system == "Linux"'
 SOURCES = Path(__file__).parent / "sources"
-FLASH_ATTN = Path(fatbin.__file__).parent / "data/sources/flash-attn"
-ISOLATED = ("PIP_", "ROCMPIP_", "ROCM", "HIP_", "HSA_", "ROCR_", "PYTORCH_", "GPU_ARCHS", "XDG_", "CONDA_", "UV_")
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
-
-
-def clean_environment(base: Mapping[str, str]) -> dict[str, str]:
-    """``base`` without anything that steers pip, rocmpip or ROCm tools, and without proxies."""
-    dropped = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "NETRC", "MAX_JOBS", "HIP_ARCHS", "CUDA_HOME", "AMDGPU_TARGETS"}
-    return {
-        key: value
-        for key, value in base.items()
-        if not key.startswith(ISOLATED) and key not in dropped and key.upper() not in PROXIES
-    }
 
 
 def sdist(name: str, version: str, folder: Path, requires: tuple[str, ...] = (), **fills: str) -> Sdist:
@@ -45,13 +33,6 @@ def sdist(name: str, version: str, folder: Path, requires: tuple[str, ...] = (),
                 text = text.replace(f"@{mark}@", value)
             files[path.relative_to(folder).as_posix()] = text
     return Sdist(name, version, requires, files=files)
-
-
-def flash_attn_sdist(version: str) -> Sdist:
-    """The small flash-attn: one source for the tests and the demo."""
-    archive = sdist("flash_attn", version, FLASH_ATTN)
-    code = Path(fatbin.__file__).read_text(encoding="utf-8")
-    return Sdist("flash_attn", version, files={**archive.files, "fatbin.py": code})
 
 
 def release(version: str) -> tuple[int, ...]:
@@ -206,7 +187,9 @@ class Replica:
             ]
         )
         self.simple.add(Wheel(name, version) for name, version in tables.PLACEHOLDERS.items())
-        self.simple.add(flash_attn_sdist(version) for version in ("2.7.4.post1", "2.8.3", "2.8.3.post2"))
+        self.simple.add(
+            source_archive("flash_attn", version, "flash-attn") for version in ("2.7.4.post1", "2.8.3", "2.8.3.post2")
+        )
         self.simple.add(
             [
                 sdist(
