@@ -90,9 +90,7 @@ class FileReader:
         check_size(len(content), redact(place))
         return content
 
-    def _file(
-        self, filename: str, constraint: bool, parents: dict[str, str | None], found: list[RequirementLine]
-    ) -> None:
+    def _file(self, filename: str, constraint: bool, parents: dict[str, str | None], found: list[RequirementLine]) -> None:
         for number, line in logical_lines(self.content(filename, constraint=constraint), self.env):
             arguments, words = self._words(line)
             values = Values()
@@ -144,9 +142,7 @@ class FileReader:
         except UsageError as problem:
             raise _invalid(line, problem.message) from None
 
-    def _nested(
-        self, filename: str, values: Values, parents: dict[str, str | None], found: list[RequirementLine]
-    ) -> None:
+    def _nested(self, filename: str, values: Values, parents: dict[str, str | None], found: list[RequirementLine]) -> None:
         requirements = values.many("requirements")
         place = requirements[0] if requirements else values.many("constraints")[0]
         if _SCHEME.match(filename):
@@ -158,9 +154,7 @@ class FileReader:
             tail = f" and again in {redact(before)}" if before is not None else ""
             raise InputError(f"{redact(place)} recursively references itself in {redact(filename)}{tail}")
         if len(parents) > _DEEPEST:
-            raise InputError(
-                f"requirement files are nested more than {_DEEPEST} deep", why=f"the last is {redact(place)}"
-            )
+            raise InputError(f"requirement files are nested more than {_DEEPEST} deep", why=f"the last is {redact(place)}")
         self._file(place, not requirements, {**parents, place: filename}, found)
 
     def _options(self, filename: str, values: Values) -> None:

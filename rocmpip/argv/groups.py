@@ -50,9 +50,7 @@ def _expand(groups: dict[str, Any], group: str, path: str, above: tuple[str, ...
     if not same:
         raise InputError(f"{failed}: Dependency group '{group}' not found")
     if name in above:
-        raise InputError(
-            f"{failed}: Cyclic dependency group include while resolving {above[0]}: {' -> '.join((*above, name))}"
-        )
+        raise InputError(f"{failed}: Cyclic dependency group include while resolving {above[0]}: {' -> '.join((*above, name))}")
     members = groups[same[0]]
     if not isinstance(members, list):
         raise InputError(f"{failed}: Dependency group '{group}' is not a list")
@@ -64,11 +62,7 @@ def _expand(groups: dict[str, Any], group: str, path: str, above: tuple[str, ...
             except InvalidRequirement as problem:
                 raise InputError(f"{failed}: {problem}") from None
             found.append(member)
-        elif (
-            isinstance(member, dict)
-            and tuple(member) == ("include-group",)
-            and isinstance(member["include-group"], str)
-        ):
+        elif isinstance(member, dict) and tuple(member) == ("include-group",) and isinstance(member["include-group"], str):
             found.extend(_expand(groups, member["include-group"], path, (*above, name)))
         else:
             raise InputError(f"{failed}: Invalid dependency group item: {member}")

@@ -21,9 +21,7 @@ TORCH_FAMILY = frozenset(
 
 _NAME = re.compile(r"^\s*(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(?P<rest>[^@]*)$")
 # Any label after an ordered operator is illegal; after ``==`` only the CUDA and CPU ones are foreign.
-_CLAUSE = re.compile(
-    r"(?P<operator>===|==|!=|~=|<=|>=|<|>)(?P<space>\s*)(?P<version>[^\s,;()+]+)\+(?P<label>[A-Za-z0-9._-]+)"
-)
+_CLAUSE = re.compile(r"(?P<operator>===|==|!=|~=|<=|>=|<|>)(?P<space>\s*)(?P<version>[^\s,;()+]+)\+(?P<label>[A-Za-z0-9._-]+)")
 _FOREIGN = re.compile(r"^(cu\d+|cpu|cuda)", re.IGNORECASE)
 
 

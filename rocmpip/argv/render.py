@@ -105,3 +105,20 @@ def _gathered(scope: Scope) -> Iterator[str]:
         yield "--no-require-hashes"
     elif scope.require_hashes:
         yield "--require-hashes"
+
+
+_UNINSTALL = frozenset(("break_system_packages", "root_user_action"))
+
+
+def uninstall_options(options: tuple[str, ...]) -> tuple[str, ...]:
+    """The part of ``Request.options`` that ``pip uninstall`` takes too."""
+    taken = {row.name: row for row in GENERAL} | {row.name: row for row in COMMAND if row.dest in _UNINSTALL}
+    every = {row.name: row for row in COMMAND + GENERAL}
+    words = iter(options)
+    kept: list[str] = []
+    for word in words:
+        row = every.get(word)
+        value = [next(words, "")] if row is not None and row.takes_value else []
+        if word in taken:
+            kept.extend((word, *value))
+    return tuple(kept)

@@ -116,18 +116,14 @@ def _requirements(
     reading, settings = files.reading, values.many("config_settings")
     constraints = [line for place in values.many("constraints") for line in files.lines(place, constraint=True)]
     found = [
-        read_requirement(word, "command line", reading, config_settings=settings)
-        for word in words.positionals
-        if word.strip()
+        read_requirement(word, "command line", reading, config_settings=settings) for word in words.positionals if word.strip()
     ]
     for group in values.many("groups"):
         path, name = split_group(group)
         if not is_pylock(path):
             texts = group_requirements(path, name, files.content)
             found += [read_requirement(text, f"{path}:{name}", reading) for text in texts]
-    found += [
-        read_editable(text, "command line", reading, config_settings=settings) for text in values.many("editables")
-    ]
+    found += [read_editable(text, "command line", reading, config_settings=settings) for text in values.many("editables")]
     for place in values.many("requirements"):
         if not is_pylock(_without_extras(place)):
             lines = files.lines(place, constraint=False)
@@ -249,6 +245,7 @@ def _index(values: Values, scope: Scope, env: Mapping[str, str]) -> IndexOptions
         retries=values.number("retries") if values.given("retries") else 5,
         keyring_provider=values.text("keyring_provider") or "auto",
         no_input=values.flag("no_input"),
+        no_proxy_env=values.flag("no_proxy_env"),
     )
 
 

@@ -79,9 +79,7 @@ class Values:
     def set(self, dest: str, value: object) -> None:
         self._values[dest] = value
 
-    def apply_configuration(
-        self, config: PipConfig, env: Mapping[str, str], grammar: Grammar, *, isolated: bool
-    ) -> None:
+    def apply_configuration(self, config: PipConfig, env: Mapping[str, str], grammar: Grammar, *, isolated: bool) -> None:
         """Set the defaults from configuration and environment. Raises UsageError in pip's words."""
         for key, value in config.items(grammar.command):
             self._configure(key, value, grammar)

@@ -56,9 +56,7 @@ def take_apart(words: Sequence[str], grammar: Grammar, *, arity: Arity | None = 
     return Words(tuple(given), tuple(positionals), tuple(unknown))
 
 
-def _long(
-    word: str, queue: list[str], grammar: Grammar, given: list[Given], unknown: list[str], arity: Arity | None
-) -> None:
+def _long(word: str, queue: list[str], grammar: Grammar, given: list[Given], unknown: list[str], arity: Arity | None) -> None:
     spelled, equals, attached = word.partition("=")
     if spelled in grammar.ours:
         name, option = spelled, grammar.ours[spelled]

@@ -28,6 +28,8 @@ class IndexOptions:
     retries: int = 5
     keyring_provider: str = "auto"
     no_input: bool = False
+    no_proxy_env: bool = False
+    """--no-proxy-env: the proxy variables of the environment do not count."""
 
 
 @dataclass(frozen=True)

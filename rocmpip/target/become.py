@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 RUNNER = """\
 import sys
 if sys.path[:1] == [""]: del sys.path[0]
-import runpy
+import os, runpy
+os.environ.pop("_ROCMPIP_BECOMING", None)
 sys.argv[0] = "pip"
 try: import pip
 except ImportError: runpy.run_path({runner!r}, run_name="__main__")
@@ -28,7 +29,8 @@ be searched, and pip's usage lines say what argv[0] says."""
 VERSION_RUNNER = """\
 import sys
 if sys.path[:1] == [""]: del sys.path[0]
-import runpy
+import os, runpy
+os.environ.pop("_ROCMPIP_BECOMING", None)
 sys.argv[0] = "pip"
 try:
     try: import pip
@@ -53,6 +55,10 @@ def pip_here(argv: Sequence[str], *, after: str = "") -> NoReturn:
     """Run our own environment's pip in this process; ends in SystemExit with pip's code. ``after``: a line to print then."""
     import runpy
 
+    try:
+        import pip  # noqa: F401 - a first look, so that what goes wrong inside pip is told by pip
+    except ImportError:
+        raise SystemExit(f"ERROR: {sys.prefix} has no pip; install it: {sys.executable} -m ensurepip") from None
     sys.argv[:] = ["pip", *argv]
     try:
         # Without alter_sys: argv[0] stays "pip", which is what pip's usage lines show under its own name.

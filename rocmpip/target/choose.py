@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 
 # pathlib would cost plain pip calls more than this whole module.
-# ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH118, PTH120, PTH208
+# ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH118, PTH120
 
 _INTERPRETERS = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 

@@ -15,7 +15,7 @@ Fetch = Callable[[str], "str | bytes"]
 """An http(s) URL → the content of a requirement file."""
 
 
-def reader(fetch: Fetch) -> Callable[[str], "str | bytes"]:
+def reader(fetch: Fetch) -> Callable[[str], str | bytes]:
     """The ``read`` that ``parse_request`` wants: local paths and file: URLs from disk, http(s) through ``fetch``."""
 
     def read(place: str) -> str | bytes:

@@ -26,8 +26,12 @@ class PipCommand:
     version: tuple[int, ...]
     """(26, 3); () when it cannot be told."""
     env: Mapping[str, str] = field(default_factory=dict)
-    own: bool = False
-    """True when it is our own pip, run by the target's interpreter."""
+    runner: str = ""
+    """The runner file of our own pip when the target's interpreter runs that; "" when it runs its own pip."""
+
+    @property
+    def python(self) -> str:
+        return self.argv[0]
 
 
 def pip_command(target: TargetEnv) -> PipCommand:
@@ -54,7 +58,7 @@ def pip_command(target: TargetEnv) -> PipCommand:
             why=f"rocmpip's own pip needs Python {'.'.join(map(str, needed))} or later, and the target has {target.version}",
             hint=f"install pip 23.0 or later there: {target.python} -m ensurepip --upgrade",
         )
-    return PipCommand((target.python, runner), _our_version(), own=True)
+    return PipCommand((target.python, runner), _our_version(), runner=runner)
 
 
 def own_pip_version(target: TargetEnv) -> tuple[int, ...]:

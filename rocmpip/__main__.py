@@ -1,0 +1,163 @@
+"""The fast path: decide with the lightest of the standard library, then become pip, or hand over to our commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rocmpip.argv.split import Command, split_command
+
+OVERLAID = ("install", "download", "wheel", "lock")
+"""pip's commands that rocmpip stands in for."""
+
+_BECOMING = "_ROCMPIP_BECOMING"
+"""Our process id while we turn into another program. Seen again under the same id, that program was rocmpip."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command line and return its exit code. Plain pip ends in SystemExit or replaces this process."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    command = split_command(words)
+    try:
+        return _dispatch(command, words)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _dispatch(command: Command, words: list[str]) -> int:
+    name = command.name
+    if "PIP_AUTO_COMPLETE" in os.environ:
+        # The shell asks pip's completion, by variables and with no arguments.
+        return _pip(command, words)
+    if name in OVERLAID and not (command.help or command.version):
+        return _overlaid(command, words)
+    if command.problem:
+        return _pip(command, words)
+    if command.version:
+        return _pip(command, words, after=_version_line())
+    if command.help or not name or (name == "help" and not command.args):
+        from rocmpip.cli.overview import show
+
+        return show()
+    if name == "help" and _is_ours(command.args[0]) and command.args[0] not in OVERLAID:
+        return _ours([command.args[0], "--help"])
+    if _is_ours(name):
+        return _our_command(command)
+    return _pip(command, words)
+
+
+def _version_line() -> str:
+    from rocmpip import __version__
+
+    return f"rocmpip {__version__}"
+
+
+def _is_ours(name: str) -> bool:
+    from rocmpip.cli.table import COMMANDS
+
+    return any(name == row[0] for row in COMMANDS)
+
+
+def _ships(room: str, name: str) -> bool:
+    """True when this version has the module ``rocmpip.ROOM.NAME`` (importlib would cost more than one look)."""
+    folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+    return os.path.exists(os.path.join(folder, room, name.replace("-", "_") + ".py"))  # noqa: PTH110, PTH118
+
+
+def _arguments(command: Command) -> list[str]:
+    """The words for a command of ours: what stood before its name comes first."""
+    python = ["--python", command.python] if command.python else []
+    return [*command.ours, *python, *command.global_args, *command.args]
+
+
+def _overlaid(command: Command, words: list[str]) -> int:
+    """install, download, wheel, lock: our conductor when this version has one, else our command, else pip."""
+    name = command.name
+    has_command = _ships("cli", name)
+    if "--help" in command.args or "-h" in command.args:
+        if name == "lock" and has_command:
+            return _ours([name, "--help"])
+        from rocmpip.cli.overview import own_options
+
+        return _pip(command, words, after=own_options())
+    if _ships("app", name):
+        import importlib
+
+        outcome = importlib.import_module("rocmpip.app." + name).main(_arguments(command))
+        return outcome if isinstance(outcome, int) else 0
+    if has_command:
+        return _ours([name, *_arguments(command)])
+    return _pip(command, words)
+
+
+def _our_command(command: Command) -> int:
+    arguments = _arguments(command)
+    if command.name == "detect" and _ships("app", "detect"):
+        from rocmpip.app.detect import fast_main
+
+        code = fast_main(arguments)
+        if code is not None:
+            return code
+    return _ours([command.name, *arguments])
+
+
+def _ours(words: list[str]) -> int:
+    from rocmpip.cli.group import run
+
+    return run(words)
+
+
+def _pip(command: Command, words: list[str], after: str = "") -> int:
+    """Become pip in the target. Returns only when that cannot be: 1 after an error on stderr."""
+    from rocmpip.target.become import pip_here, pip_there
+    from rocmpip.target.choose import choose, is_own
+
+    arguments = words
+    if command.python:
+        name = [command.name] if command.name else []
+        arguments = [*command.global_args, *name, *command.args]
+    interpreter, prefix, _ = choose(command.python, os.environ)
+    if not interpreter:
+        return _no_environment(command.python)
+    # Chosen already: pip must not start a third process for it.
+    os.environ.pop("PIP_PYTHON", None)
+    if is_own(interpreter, prefix):
+        return _guarded(lambda: pip_here(arguments, after=after), interpreter)
+    if os.environ.get(_BECOMING) == str(os.getpid()):
+        return _fail(f"{interpreter} is rocmpip again, not a Python interpreter", hint="give a Python with --python")
+    os.environ[_BECOMING] = str(os.getpid())
+    return _guarded(lambda: pip_there(interpreter, arguments, after=after), interpreter)
+
+
+def _no_environment(python: str) -> int:
+    from rocmpip.model.errors import RocmpipError
+    from rocmpip.report import say
+    from rocmpip.target.environment import find_environment
+
+    try:
+        find_environment(python, env=os.environ)
+    except RocmpipError as problem:
+        say.error(problem)
+        return problem.exit_code
+    return _fail("the environment changed while it was being looked at", hint="run the command again")
+
+
+def _guarded(become, interpreter: str) -> int:  # type: ignore[no-untyped-def]
+    """Call ``become``; what comes back is a failure to start."""
+    try:
+        become()
+    except OSError as problem:
+        return _fail(f"{interpreter} does not run: {problem.strerror or problem}", hint="give another with --python")
+    return 0
+
+
+def _fail(message: str, *, hint: str) -> int:
+    from rocmpip.model.errors import InputError
+    from rocmpip.report import say
+
+    say.error(InputError(message, hint=hint))
+    return InputError.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""Run pip as a watched child: ``python watched.py PARENT RUNNER ARGUMENT…`` in the target's interpreter.
+
+Not imported by rocmpip. It must run on every Python that a target may have, so its syntax is old, and it may import nothing of
+ours. PARENT: process id of the rocmpip that waits. RUNNER: runner file of rocmpip's own pip, "" for the target's own pip.
+
+* When the parent dies, this process gets SIGTERM (Linux).
+* SIGTERM ends this process and what it started: a compiler must not go on for an install that is over.
+* The parent tells of a SIGINT that it got itself by SIGUSR1. A terminal's Ctrl-C reaches both processes; the copy that comes
+  so soon after the first must not interrupt pip's roll-back.
+"""
+
+# ruff: noqa: PTH208, SIM105, RUF005, UP037
+
+import sys
+
+# The folder of this file must not be searched: it has a module named pip.
+if sys.path and sys.path[0] == __file__.rpartition("/")[0]:
+    del sys.path[0]
+
+import os
+import runpy
+import signal
+import time
+
+ONE_PRESS = 1.0
+"""Seconds within which two interrupts are one press of Ctrl-C."""
+
+_last = [0.0]
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """SIGINT, or SIGUSR1 from the parent: KeyboardInterrupt, once a press."""
+    before, _last[0] = _last[0], time.monotonic()
+    if number == signal.SIGINT or _last[0] - before > ONE_PRESS:
+        raise KeyboardInterrupt
+
+
+def _end(number: int, frame: object) -> None:
+    """SIGTERM: end what we started, then end as SIGTERM ends a program."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for process in _descendants(os.getpid()):
+        try:
+            os.kill(process, signal.SIGTERM)
+        except OSError:
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _descendants(parent: int) -> "list[int]":
+    """Process ids below ``parent``, from /proc; empty where there is none."""
+    children: "dict[int, list[int]]" = {}
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return []
+    for name in names:
+        if name.isdigit():
+            try:
+                with open("/proc/" + name + "/stat", "rb") as stream:
+                    # The command may hold spaces and brackets; what follows its last bracket is state and parent.
+                    above = int(stream.read().rpartition(b")")[2].split()[1])
+            except (OSError, ValueError, IndexError):
+                continue
+            children.setdefault(above, []).append(int(name))
+    found, queue = [], [parent]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found.extend(below)
+        queue.extend(below)
+    return found
+
+
+def _watch(parent: int) -> None:
+    signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _end)
+    if hasattr(signal, "SIGUSR1"):
+        signal.signal(signal.SIGUSR1, _interrupt)
+    if sys.platform.startswith("linux"):
+        try:
+            import ctypes
+
+            ctypes.CDLL(None).prctl(1, int(signal.SIGTERM), 0, 0, 0)  # PR_SET_PDEATHSIG
+        except (ImportError, OSError, AttributeError):
+            pass
+        if os.getppid() != parent:  # it died before we asked to be told
+            sys.exit(143)
+
+
+if __name__ == "__main__":
+    _, _parent, _runner = sys.argv[:3]
+    _watch(int(_parent))
+    sys.argv[:] = ["pip"] + sys.argv[3:]
+    if _runner:
+        runpy.run_path(_runner, run_name="__main__")
+    else:
+        runpy.run_module("pip", run_name="__main__")
