@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, overload
+from typing import Any, Protocol, overload
 
 from rocmpip.model.packages import File, normalise
 from rocmpip.plan.versions import Release, release, spec
@@ -20,9 +20,9 @@ class Row(Protocol):
     @property
     def hashes(self) -> Mapping[str, str]: ...
     @property
-    def requires_python(self) -> str: ...
+    def requires_python(self) -> str | None: ...
     @property
-    def yanked(self) -> str | None: ...
+    def yanked(self) -> str | bool | None: ...
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,16 @@ class Rules:
     ignore_requires_python: bool = False
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Name → the ``sha256:…`` texts that its files must have one of (hash mode)."""
-    _ranks: dict[tuple[str, str, str], int | None] = field(default_factory=dict, compare=False, repr=False)
+    _ranks: dict[str, int | None] = field(default_factory=dict, compare=False, repr=False)
     _pythons: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def for_target(cls, tags: Iterable[str], python: str, **more: Any) -> Rules:
+        """Rules of a target whose ``tags`` come best first (``plan.tags.Tags`` is such a sequence)."""
+        ranks: dict[str, int] = {}
+        for rank, tag in enumerate(tags):
+            ranks.setdefault(str(tag), rank)
+        return cls(ranks, python, **more)
 
     def wheels_allowed(self, name: str) -> bool:
         return name not in self.no_binary and (":all:" not in self.no_binary or name in self.only_binary)
@@ -138,19 +146,22 @@ class Rules:
     def sources_allowed(self, name: str) -> bool:
         return name not in self.only_binary and (":all:" not in self.only_binary or name in self.no_binary)
 
-    def rank(self, python: str, abi: str, platform: str) -> int | None:
-        """The best rank of a wheel's (compressed) tags, None when none fits."""
-        key = python, abi, platform
-        if key in self._ranks:
-            return self._ranks[key]
-        ranks = [
-            rank
-            for one_python in python.split(".")
-            for one_abi in abi.split(".")
-            for one_platform in platform.split(".")
-            if (rank := self.tags.get(f"{one_python}-{one_abi}-{one_platform}".lower())) is not None
-        ]
-        best = self._ranks[key] = min(ranks, default=None)
+    def rank(self, tail: str) -> int | None:
+        """The best rank of what stands behind a wheel's version (``cp39.cp310-abi3-linux_x86_64.whl``, perhaps with a
+        build tag before it), None when it does not fit."""
+        if tail in self._ranks:
+            return self._ranks[tail]
+        pieces = tail.removesuffix(".whl").lower().split("-")
+        ranks: list[int] = []
+        if len(pieces) == 3 or (len(pieces) == 4 and pieces[0][:1].isdigit()):
+            ranks = [
+                rank
+                for python in pieces[-3].split(".")
+                for abi in pieces[-2].split(".")
+                for platform in pieces[-1].split(".")
+                if (rank := self.tags.get(f"{python}-{abi}-{platform}")) is not None
+            ]
+        best = self._ranks[tail] = min(ranks, default=None)
         return best
 
     def python_fits(self, requires_python: str) -> bool:
@@ -238,83 +249,109 @@ def make_listing(
     because: str = "",
     origins: Mapping[str, tuple[str, str, Metadata | None]] | None = None,
     wild: bool = True,
+    unique: bool = False,
 ) -> Listing:
     """Group ``rows`` by version, newest first.
 
     ``origins`` says for a file name (origin, recipe, static metadata) where that is not ("index", "", None).
-    A file name that comes twice counts once (the first wins). Files of another project are set aside.
+    A file name that comes twice counts once (the first wins); ``unique`` says that none does. Files of another project
+    are set aside.
     """
-    wheels_allowed = rules.wheels_allowed(name)
-    sources_allowed = rules.sources_allowed(name)
-    allowed_hashes = rules.hashes.get(name)
-    ranks = rules._ranks
-    pythons = rules._pythons
-    versions: dict[str, _Version] = {}
-    dropped: dict[str, list[str]] = {}
-    heads: dict[str, str] = {}
-    seen: set[str] = set()
-    for row in rows:
-        filename = row.filename
-        if filename in seen:
-            continue
-        seen.add(filename)
-        if filename.endswith(".whl"):
-            pieces = filename[:-4].rsplit("-", 3)
-            text = ""
-            if len(pieces) == 4:
-                head = pieces[0]
-                known = heads.get(head)
-                if known is None:
-                    known = heads[head] = _wheel_version(head, name)
-                text = known
-            if not text:
-                dropped.setdefault("name", []).append(filename)
-                continue
-            wheel = True
-        elif filename.endswith(SDIST_ENDINGS):
-            wheel = False
-            text = source_version(filename, name)
-            if not text:
-                dropped.setdefault("name", []).append(filename)
-                continue
-        else:
-            continue
-        entry = versions.get(text)
-        if entry is None:
-            entry = versions[text] = _Version()
-        entry.rows.append(row)
-        if wheel:
-            if not wheels_allowed:
-                dropped.setdefault("no-binary", []).append(filename)
-                continue
-            tag = (pieces[1], pieces[2], pieces[3])
-            rank = ranks[tag] if tag in ranks else rules.rank(*tag)
-            if rank is None:
-                dropped.setdefault("tags", []).append(filename)
-                continue
-        elif not sources_allowed:
-            dropped.setdefault("only-binary", []).append(filename)
-            continue
+    gathered = _Gathered(name, rules)
+    gathered.take(rows, unique)
+    return _listing(name, gathered.versions, rules, gathered.dropped, places, because, origins or {}, wild)
+
+
+class _Gathered:
+    """The files of a project, sorted by version; what does not fit is in ``dropped``."""
+
+    def __init__(self, name: str, rules: Rules) -> None:
+        self.name = name
+        self.rules = rules
+        self.versions: dict[str, _Version] = {}
+        self.dropped: dict[str, list[str]] = {}
+        self._wheels = rules.wheels_allowed(name)
+        self._sources = rules.sources_allowed(name)
+        self._hashes = rules.hashes.get(name)
+
+    def take(self, rows: Iterable[Row], unique: bool) -> None:
+        """One pass over the files: most are wheels for other platforms, so those must cost least."""
+        versions, ranks, projects = self.versions, self.rules._ranks, {}
+        other_tags: list[str] = []
+        seen: set[str] = set()
+        for row in rows:
+            filename = row.filename
+            if not unique:
+                if filename in seen:
+                    continue
+                seen.add(filename)
+            if filename[-4:] == ".whl":
+                try:
+                    project, text, tail = filename.split("-", 2)
+                except ValueError:
+                    self._drop("name", filename)
+                    continue
+                ours = projects.get(project)
+                if ours is None:
+                    ours = projects[project] = normalise(project) == self.name
+                if not ours:
+                    self._drop("name", filename)
+                    continue
+                entry = versions.get(text)
+                if entry is None:
+                    entry = versions[text] = _Version()
+                entry.rows.append(row)
+                rank = ranks[tail] if tail in ranks else self.rules.rank(tail)
+                if rank is None:
+                    other_tags.append(filename)
+                elif self._wheels:
+                    self._wheel(entry, row, rank, text, tail)
+                else:
+                    self._drop("no-binary", filename)
+            elif filename.endswith(SDIST_ENDINGS):
+                self._source(row)
+        if other_tags:
+            self.dropped["tags"] = other_tags
+
+    def _drop(self, reason: str, what: str) -> None:
+        self.dropped.setdefault(reason, []).append(what)
+
+    def _fits(self, row: Row, text: str) -> bool:
         wants = row.requires_python
-        if wants and not (pythons[wants] if wants in pythons else rules.python_fits(wants)):
-            dropped.setdefault("python", []).append(f"{text} needs Python {wants}")
-            continue
-        if allowed_hashes is not None and row.hashes and not _hash_matches(row, allowed_hashes):
-            dropped.setdefault("hash", []).append(filename)
-            continue
-        yanked = row.yanked is not None
-        if wheel:
-            score = (rank or 0, _build_tag(pieces[0]))
-            if yanked:
-                if entry.yanked_best is None or _better(score, entry.yanked_best):
-                    entry.yanked_best, entry.yanked_wheel = score, row
-            elif entry.best is None or _better(score, entry.best):
-                entry.best, entry.wheel = score, row
-        elif yanked:
-            entry.yanked_source = entry.yanked_source or row
-        else:
-            entry.source = entry.source or row
-    return _listing(name, versions, rules, dropped, places, because, origins or {}, wild)
+        if wants and not self.rules.python_fits(wants):
+            self._drop("python", f"{text} needs Python {wants}")
+            return False
+        if self._hashes is not None and row.hashes and not _hash_matches(row, self._hashes):
+            self._drop("hash", row.filename)
+            return False
+        return True
+
+    def _wheel(self, entry: _Version, row: Row, rank: int, text: str, tail: str) -> None:
+        if not self._fits(row, text):
+            return
+        score = (rank, _build_tag(tail))
+        if row.yanked is not None and row.yanked is not False:
+            if entry.yanked_best is None or _better(score, entry.yanked_best):
+                entry.yanked_best, entry.yanked_wheel = score, row
+        elif entry.best is None or _better(score, entry.best):
+            entry.best, entry.wheel = score, row
+
+    def _source(self, row: Row) -> None:
+        text = source_version(row.filename, self.name)
+        if not text:
+            self._drop("name", row.filename)
+            return
+        entry = self.versions.get(text)
+        if entry is None:
+            entry = self.versions[text] = _Version()
+        entry.rows.append(row)
+        if not self._sources:
+            self._drop("only-binary", row.filename)
+        elif self._fits(row, text):
+            if row.yanked is not None and row.yanked is not False:
+                entry.yanked_source = entry.yanked_source or row
+            else:
+                entry.source = entry.source or row
 
 
 def _listing(
@@ -349,7 +386,7 @@ def _listing(
             row = entry.yanked_wheel or entry.yanked_source
             if row is None:
                 continue
-            yanked = row.yanked or ""
+            yanked = row.yanked if isinstance(row.yanked, str) else ""
             from_source = entry.yanked_wheel is None
         origin, recipe, metadata = origins.get(row.filename, ("index", "", None)) if origins else ("index", "", None)
         candidates.append(
@@ -395,22 +432,13 @@ def _better(one: tuple[int, tuple[int, str]], other: tuple[int, tuple[int, str]]
     return one[0] < other[0] or (one[0] == other[0] and one[1] > other[1])
 
 
-def _wheel_version(head: str, name: str) -> str:
-    """``torch_scatter-2.1`` or ``torch_scatter-2.1-1local`` → "2.1"; "" when it is another project's or no version."""
-    pieces = head.split("-")
-    if len(pieces) not in (2, 3) or normalise(pieces[0]) != name:
-        return ""
-    if len(pieces) == 3 and not pieces[2][:1].isdigit():
-        return ""
-    return pieces[1].replace("_", "-") if "_" in pieces[1] else pieces[1]
-
-
-def _build_tag(head: str) -> tuple[int, str]:
-    if head.count("-") < 2:
+def _build_tag(tail: str) -> tuple[int, str]:
+    """The build tag that a wheel's tail starts with (``1local-py3-none-any.whl``), none below all others."""
+    if not tail[:1].isdigit():
         return (-1, "")
-    build = head.rsplit("-", 1)[1]
+    build = tail.split("-", 1)[0]
     digits = len(build) - len(build.lstrip("0123456789"))
-    return int(build[:digits] or 0), build[digits:]
+    return int(build[:digits]), build[digits:]
 
 
 def source_version(filename: str, name: str) -> str:

@@ -35,8 +35,8 @@ class Source(Protocol):
         """The candidate of a need with a URL or a path. Raises a RocmpipError when it cannot be had."""
         ...
 
-    def prefetch(self, name: str) -> None:
-        """A hint that ``name`` will be asked for soon. Never waits, never raises."""
+    def prefetch(self, name: str, text: str = "", extras: frozenset[str] = frozenset()) -> None:
+        """A hint that ``name`` will be asked for soon, with the specifier ``text``. Never waits, never raises."""
         ...
 
 
@@ -95,7 +95,6 @@ class Provider(AbstractProvider[Need, Choice, str]):
         self._conflicts: dict[str, int] = {}
         self._direct: dict[str, Candidate] = {}
         self._forbidden: dict[str, Candidate] = {}
-        self._hinted: set[str] = set()
         self.unusable: dict[str, list[str]] = {}
         """Project → why candidates were passed over."""
 
@@ -283,10 +282,8 @@ class Provider(AbstractProvider[Need, Choice, str]):
             self.unusable.setdefault(choice.name, []).append(f"{candidate.version}: {problem}")
             return [Need(PYTHON, spec(""), reason=str(problem))]
         for wanted in needs:
-            if wanted.name not in self._hinted:
-                self._hinted.add(wanted.name)
-                if not wanted.url and not policy.forbidden(wanted.name):
-                    self.source.prefetch(wanted.name)
+            if not wanted.url and not policy.forbidden(wanted.name):
+                self.source.prefetch(wanted.name, wanted.spec.text, wanted.extras)
         return needs
 
     def _read(self, choice: Choice, metadata: Metadata) -> list[Need]:

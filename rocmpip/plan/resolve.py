@@ -161,9 +161,9 @@ class _WithFamily:
     def direct(self, wanted: Need) -> Candidate:
         return self._source.direct(wanted)
 
-    def prefetch(self, name: str) -> None:
+    def prefetch(self, name: str, text: str = "", extras: frozenset[str] = frozenset()) -> None:
         if name not in self._listings:
-            self._source.prefetch(name)
+            self._source.prefetch(name, text, extras)
 
 
 def _applies(line: RequirementLine, markers: Markers) -> Need | None:
@@ -203,7 +203,7 @@ def _roots(requirements: Iterable[RequirementLine], markers: Markers, source: So
         roots.append(wanted)
     for wanted in roots:
         if not wanted.url:
-            source.prefetch(wanted.name)
+            source.prefetch(wanted.name, wanted.spec.text, wanted.extras)
     return roots
 
 

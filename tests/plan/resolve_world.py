@@ -56,7 +56,7 @@ class World:
     def direct(self, wanted: Need) -> Candidate:
         return self.urls[wanted.url]
 
-    def prefetch(self, name: str) -> None:
+    def prefetch(self, name: str, text: str = "", extras: frozenset[str] = frozenset()) -> None:
         return None
 
 

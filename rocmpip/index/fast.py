@@ -1,0 +1,141 @@
+"""Pages for a resolver that wants hundreds of them at once, decoded as little as choosing a version needs.
+
+A page may list thousands of files of which one is chosen. ``Client.page`` makes a ``File`` of each; here hashes and
+advertised metadata stay undecoded bytes, links stay as the page wrote them, and only what is asked for by ``to_file``
+becomes a ``File``. What is no JSON page takes the client's own road.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin
+
+import msgspec
+
+from rocmpip.index.pages import ABSENT
+from rocmpip.index.client import Client
+from rocmpip.index.listing import ACCEPT, JSON_TYPE
+from rocmpip.model.packages import Absent, File
+from rocmpip.plan.listing import Row
+
+_NOTHING = msgspec.Raw(b"null")
+_hashes = msgspec.json.Decoder(dict[str, str])
+_advertised = msgspec.json.Decoder(bool | dict[str, str] | None)
+
+
+class Slim(msgspec.Struct, rename="kebab", gc=False):
+    """One file of a JSON page; follows ``plan.listing.Row``."""
+
+    filename: str
+    url: str
+    raw: msgspec.Raw = msgspec.field(default=_NOTHING, name="hashes")
+    requires_python: str | None = None
+    yanked: bool | str | None = None
+    core_metadata: msgspec.Raw = _NOTHING
+    dist_info_metadata: msgspec.Raw = _NOTHING
+    size: int | None = None
+    place: Any = None
+    """The SlimPage it stands on; set after decoding, whatever the page says."""
+
+    @property
+    def hashes(self) -> Mapping[str, str]:
+        """Algorithm → hex digest; empty for what cannot be read."""
+        try:
+            return {name: digest.lower() for name, digest in _hashes.decode(self.raw).items()}
+        except msgspec.MsgspecError:
+            return {}
+
+    def to_file(self) -> File:
+        page: SlimPage = self.place
+        pages = page.pages
+        url = pages.client.credentials.learn(urljoin(page.url, self.url)).partition("#")[0]
+        return File(
+            self.filename,
+            url,
+            self.hashes,
+            self.requires_python or "",
+            self.yanked if isinstance(self.yanked, str) else ("" if self.yanked else None),
+            self._core_metadata(),
+            self.size if self.size is not None and self.size >= 0 else None,
+            "",
+            page.index,
+            pages.trusted(url),
+        )
+
+    def _core_metadata(self) -> str | None:
+        raw = self.core_metadata if self.core_metadata != _NOTHING else self.dist_info_metadata
+        try:
+            value = _advertised.decode(raw)
+        except msgspec.MsgspecError:
+            return None
+        if not isinstance(value, dict):
+            return "" if value else None
+        best = "sha256" if "sha256" in value else next(iter(value), "")
+        return f"{best}={value[best].lower()}" if best else ""
+
+
+class _Meta(msgspec.Struct, rename="kebab"):
+    api_version: str = "1.0"
+
+
+class _Document(msgspec.Struct, gc=False):
+    files: list[Slim]
+    meta: _Meta = msgspec.field(default_factory=_Meta)
+
+
+_document = msgspec.json.Decoder(_Document)
+
+
+@dataclass(frozen=True)
+class SlimPage:
+    """All files an index lists for one project. ``url`` is the base of its relative links."""
+
+    pages: FastPages
+    index: str
+    url: str
+    rows: Sequence[Row]
+
+
+class FastPages:
+    """A client's pages, slim. Safe for threads; it keeps nothing, the asker does."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._fetcher = client.fetcher
+
+    def page(self, index_url: str, name: str) -> SlimPage | Absent:
+        """What the index has for ``name`` (normalised). Raises NetworkError as ``Client.page`` does."""
+        index = self.client.credentials.learn(index_url).rstrip("/")
+        if not index.startswith(("http://", "https://")) or not self.client.secure(index):
+            return self._slow(index_url, name)
+        url = f"{index}/{name}/"
+        answer = self._fetcher.read(
+            url,
+            subject=f"the page of {name}",
+            most=self.client.limits.page_bytes,
+            headers={"Accept": ACCEPT, "Accept-Encoding": "gzip"},
+        )
+        if answer.status in ABSENT:
+            return Absent(name, index, ABSENT[answer.status])
+        if answer.status != 200 or not answer.headers.get("content-type", "").startswith(JSON_TYPE):
+            return self._slow(index_url, name)
+        try:
+            document = _document.decode(answer.body)
+        except msgspec.MsgspecError:
+            return self._slow(index_url, name)  # it says what is wrong with the page
+        if document.meta.api_version.partition(".")[0] != "1":
+            return self._slow(index_url, name)
+        page = SlimPage(self, index, answer.url, document.files)
+        for row in document.files:
+            row.place = page
+        return page if document.files else Absent(name, index, "an empty page")
+
+    def trusted(self, url: str) -> bool:
+        """True when --trusted-host names the URL's host."""
+        return self._fetcher.trusted(url)
+
+    def _slow(self, index_url: str, name: str) -> SlimPage | Absent:
+        page = self.client.page(index_url, name)
+        return page if isinstance(page, Absent) else SlimPage(self, page.index, page.index, page.files)
