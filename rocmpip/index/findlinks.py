@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from rocmpip.index.credentials import Credentials
 from rocmpip.index.listing import Row, parse_links
 from rocmpip.model.filenames import is_archive
 
@@ -16,10 +17,10 @@ def folder_rows(folder: Path) -> Iterator[Row]:
             yield Row(path.name, path.absolute().as_uri(), {}, "", None, None, path.stat().st_size, "")
 
 
-def local_rows(path: Path) -> list[Row]:
+def local_rows(path: Path, credentials: Credentials) -> list[Row]:
     """The files of a local find-links place. Raises OSError."""
     if path.is_dir():
         return list(folder_rows(path))
     if is_archive(path.name):
         return [Row(path.name, path.absolute().as_uri(), {}, "", None, None, path.stat().st_size, "")]
-    return list(parse_links(path.read_bytes(), "text/html", path.absolute().as_uri()))
+    return list(parse_links(path.read_bytes(), "text/html", path.absolute().as_uri(), credentials))

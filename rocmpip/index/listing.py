@@ -10,7 +10,7 @@ import msgspec
 
 from rocmpip.index.address import split_userinfo
 from rocmpip.index.anchors import Anchor, read_anchors
-from rocmpip.index.credentials import Credentials
+from rocmpip.index.credentials import Credentials, Userinfo
 from rocmpip.model.filenames import belongs, is_archive
 from rocmpip.model.packages import File
 
@@ -105,9 +105,7 @@ def to_file(row: Row, index: str, trusted: bool) -> File:
     )
 
 
-def parse_page(
-    body: bytes, content_type: str, url: str, name: str, credentials: Credentials | None = None
-) -> tuple[list[Row], bool]:
+def parse_page(body: bytes, content_type: str, url: str, name: str, credentials: Credentials) -> tuple[list[Row], bool]:
     """The files of project ``name`` on the page at ``url``, and whether links held credentials (which are kept in memory).
 
     Files of other projects and links that are no archives are left out. Raises NotAnIndex for what is no page of an index,
@@ -125,10 +123,10 @@ def parse_page(
         if not belongs(row.filename, name):
             others += is_archive(row.filename)
             continue
-        link, userinfo = split_userinfo(urljoin(url, row.url))
-        if not _fetchable(link, url):
+        link, userinfo = _link(url, row.url)
+        if not link:
             continue
-        if userinfo is not None and credentials is not None:
+        if userinfo is not None:
             secret = True
             credentials.remember(link, userinfo)
         row.url = link
@@ -138,14 +136,17 @@ def parse_page(
     return kept, secret
 
 
-def parse_links(body: bytes, content_type: str, url: str) -> Iterator[Row]:
+def parse_links(body: bytes, content_type: str, url: str, credentials: Credentials) -> Iterator[Row]:
     """Every archive that a find-links page of any shape links to."""
     kind = content_type.partition(";")[0].strip().lower()
     rows = _from_json(body) if kind.endswith("json") else _html_rows(read_anchors(_text(body, charset(content_type))).anchors)
     for row in rows:
         if is_archive(row.filename):
-            row.url = urljoin(url, row.url)
-            if _fetchable(row.url, url):
+            link, userinfo = _link(url, row.url)
+            if userinfo is not None:
+                credentials.remember(link, userinfo)
+            if link:
+                row.url = link
                 yield row
 
 
@@ -161,10 +162,18 @@ def _text(body: bytes, encoding: str) -> str:
         return body.decode("utf-8", "replace")
 
 
-def _fetchable(link: str, page: str) -> bool:
-    """A page on a server may not point into this machine's files."""
-    scheme = urlsplit(link).scheme
-    return scheme in ("http", "https") or (scheme == "file" and page.startswith("file:"))
+def _link(page: str, href: str) -> tuple[str, Userinfo | None]:
+    """``href`` on ``page`` as an absolute URL, and the credentials it held; "" for what cannot be fetched.
+
+    A page on a server may not point into this machine's files.
+    """
+    try:
+        link, userinfo = split_userinfo(urljoin(page, href.partition("#")[0].strip()))
+        scheme = urlsplit(link).scheme
+    except ValueError:
+        return "", None
+    allowed = scheme in ("http", "https") or (scheme == "file" and page.startswith("file:"))
+    return (link, userinfo) if allowed else ("", None)
 
 
 def _from_json(body: bytes) -> list[Row]:

@@ -97,7 +97,7 @@ class Pages:
                 return Absent(name, index, "no such folder")
             page = folder / "index.html"
             if page.is_file():
-                rows, _ = parse_page(page.read_bytes(), "text/html", page.as_uri(), name)
+                rows, _ = parse_page(page.read_bytes(), "text/html", page.as_uri(), name, self._credentials)
             else:
                 rows = [row for row in folder_rows(folder) if belongs(row.filename, name)]
         except NotAnIndex as problem:
@@ -122,7 +122,7 @@ class Pages:
         if not place.startswith(("http://", "https://")):
             path = local_path(place) if place.startswith("file:") else Path(place).expanduser()
             try:
-                return self._files(local_rows(path), shown)
+                return self._files(local_rows(path, self._credentials), shown)
             except OSError as problem:
                 self.notes.append(f"find-links place {shown} is passed over: {problem.strerror or problem}")
                 return ()
@@ -135,11 +135,9 @@ class Pages:
             self.notes.append(f"find-links place {shown} is passed over: HTTP {answer.status}")
             return ()
         try:
-            rows = list(parse_links(answer.body, answer.headers.get("content-type", ""), answer.url))
+            rows = list(parse_links(answer.body, answer.headers.get("content-type", ""), answer.url, self._credentials))
         except NotAnIndex as problem:
             raise NetworkError(f"{shown} is no find-links page", why=str(problem)) from None
-        for row in rows:
-            row.url = self._credentials.learn(row.url)
         return self._files(rows, shown)
 
     def _stored(self, key: str) -> Stored | None:
