@@ -48,7 +48,7 @@ def test_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _apart(monkeypatch: pytest.MonkeyPatch, test_home: Path) -> None:
     kept = clean_environment(os.environ)
     for key in list(os.environ):
-        if key not in kept:
+        if key not in kept and not key.startswith("ROCMPIP_TEST_"):
             monkeypatch.delenv(key)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("HOME", str(test_home))
