@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from rocmpip.model.redact import bare_url
+
 PORTS = {"http": 80, "https": 443}
 
 
@@ -62,7 +64,10 @@ def parse_address(url: str) -> Address:
 
 def split_userinfo(url: str) -> tuple[str, tuple[str, str] | None]:
     """``https://me:pw@host/x`` → (``https://host/x``, ("me", "pw")). A user alone has the password ""."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return bare_url(url), None  # broken: whoever asks for it says so
     info, at, host = parts.netloc.rpartition("@")
     if not at:
         return url, None

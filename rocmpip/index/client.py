@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 
-from rocmpip.index.address import split_userinfo
+from rocmpip.index.address import parse_address, split_userinfo
 from rocmpip.index.blobs import BlobCache
 from rocmpip.index.credentials import Credentials
 from rocmpip.index.default import DEFAULT_INDEX
@@ -93,15 +93,18 @@ class Client:
 
     def _index(self, url: str) -> str:
         """Without credentials and last slash; a folder's path becomes its URL, as in pip."""
-        if "://" in url or url.startswith("file:"):
-            return self.credentials.learn(url).rstrip("/")
-        if Path(url).is_dir():
+        if url.startswith("file:"):
+            return url.rstrip("/")
+        if "://" not in url and Path(url).is_dir():
             return Path(url).absolute().as_uri()
-        raise NetworkError(
-            f"{redact(url)!r} is no index",
-            why="it is neither an http(s) or file URL nor a folder",
-            hint="an index URL looks like https://host/simple",
-        )
+        bare = self.credentials.learn(url).rstrip("/")
+        try:
+            parse_address(bare)
+        except ValueError as problem:
+            raise NetworkError(
+                f"{redact(url)!r} is no index", why=str(problem), hint="an index URL looks like https://host/simple"
+            ) from None
+        return bare
 
     # Find-links
 

@@ -146,7 +146,10 @@ class Fetcher:
     def _next(self, address: Address, there: str, seen: set[str]) -> str:
         from urllib.parse import urljoin
 
-        url = urljoin(address.url, there)
+        try:
+            url = urljoin(address.url, there)
+        except ValueError:
+            raise Malformed("the server redirects to a broken URL", final=True) from None
         seen.add(address.url)
         if url in seen:
             raise Malformed("the server redirects in a circle", final=True)
