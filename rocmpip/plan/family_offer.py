@@ -1,0 +1,214 @@
+"""What one index offers for one ROCm: the best torch that everything else agrees with, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from packaging.version import Version
+
+from rocmpip.catalogue.catalogue import Catalogue
+from rocmpip.catalogue.tables import Family
+from rocmpip.model.machine import Platform
+from rocmpip.model.packages import Absent
+from rocmpip.model.rocm import RocmVersion
+from rocmpip.plan.family_ask import Ask, pinned
+from rocmpip.plan.family_kernels import driver_word, has_device_package, lacking, never
+from rocmpip.plan.family_members import company, device_extras
+from rocmpip.plan.family_pages import Pages
+from rocmpip.plan.family_shelf import Build, Shelf, shelve
+from rocmpip.plan.tags import Tags
+
+STAGES = ("driver", "absent", "label", "specifier", "pre", "python", "yanked", "conflict", "kernels", "members")
+"""How far an index got before it fell out; the later, the nearer it was."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A torch of one index, with all that goes with it."""
+
+    family: Family
+    url: str
+    rocm: RocmVersion
+    torch: Build
+    pins: dict[str, str]
+    extras: dict[str, tuple[str, ...]]
+    minor: tuple[int, int] = (0, 0)
+    """The ROCm (major, minor) in question."""
+    passed_over: tuple[str, ...] = ()
+    """Higher versions that fell, each with its reason."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fallen:
+    """Why an index has nothing."""
+
+    family: Family
+    url: str
+    reason: str
+    stage: str
+    torch: str = ""
+    """The highest torch there that fits the request's bounds."""
+    minor: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Everything one choice is made from."""
+
+    platform: Platform
+    targets: tuple[str, ...]
+    tags: Tags
+    ask: Ask
+    catalogue: Catalogue
+    pages: Pages
+    channel: str
+    held: bool = False
+    """The torch is installed already: its driver and recipes are no reason to leave it."""
+
+
+def consider(task: Task, family: Family, minor: tuple[int, int]) -> Offer | Fallen:
+    """The best offer of one index for ROCm ``minor``. Raises NetworkError from the client."""
+    return replace(_consider(task, family, minor), minor=minor)
+
+
+def _consider(task: Task, family: Family, minor: tuple[int, int]) -> Offer | Fallen:
+    impossible = never(task.catalogue, family, minor, task.targets)
+    if impossible:
+        return Fallen(family, family.url, impossible, "kernels")
+    forbidden, note = driver_word(task.catalogue, task.platform, minor)
+    if forbidden and not task.held:
+        return Fallen(family, family.url, forbidden, "driver")
+    fallen: list[Fallen] = []
+    for url in task.catalogue.index_url(family, task.targets):
+        answer = _consider_url(task, family, url, minor, (note,) if note else ())
+        if isinstance(answer, Offer):
+            return answer
+        fallen.append(answer)
+    return furthest(fallen)
+
+
+def furthest(fallen: Sequence[Fallen]) -> Fallen:
+    """The one that got nearest to working (the first among equals)."""
+    return max(fallen, key=lambda one: STAGES.index(one.stage))
+
+
+def _consider_url(task: Task, family: Family, url: str, minor: tuple[int, int], notes: tuple[str, ...]) -> Offer | Fallen:
+    page = task.pages.page(url, "torch")
+    if isinstance(page, Absent):
+        reason = f" ({page.reason})" if page.reason else ""
+        return Fallen(family, url, f"the index has no torch{reason}", "absent")
+    shelf = shelve(page, "torch", task.tags, right=lambda rocm: _right(family, rocm, minor))
+    if not shelf.versions:
+        return Fallen(family, url, _nothing(shelf, minor, bool(page.files)), "label")
+    may_pre = family.channel in ("test", "nightly") or task.ask.pre_allowed("torch")
+    fallen: list[Fallen] = []
+    for build in shelf.builds:
+        reason = _unfit(task, family, url, build, may_pre)
+        if reason is None:
+            made = _offer(task, family, url, build, notes)
+            if isinstance(made, Offer):
+                over = tuple(one.reason for one in fallen if one.stage in ("conflict", "kernels", "members"))
+                return replace(made, passed_over=tuple(dict.fromkeys(over)))
+            reason = made, "members"
+        fallen.append(Fallen(family, url, *reason, torch=_fitting(task, build)))
+    fallen += _misfits(task, family, url, shelf, may_pre)
+    best = furthest(fallen)
+    if best.stage == "specifier":
+        have = ", ".join(map(str, shelf.versions[:6])) + (" …" if len(shelf.versions) > 6 else "")
+        return Fallen(family, url, f"no {task.ask.torch_text} there (it has {have})", "specifier")
+    return best
+
+
+def _right(family: Family, rocm: RocmVersion, minor: tuple[int, int]) -> bool:
+    """The label's ROCm is the index's own (6.2.4, not 6.2), or for an index sorted by label the one in question."""
+    if family.rocm is None:
+        return rocm.minor == minor and family.holds(minor)
+    return rocm == family.rocm or (len(family.rocm.release) == 2 and rocm.minor == family.rocm.minor)
+
+
+def _nothing(shelf: Shelf, minor: tuple[int, int], files: bool) -> str:
+    wanted = ".".join(map(str, minor))
+    if shelf.rocms:
+        have = ", ".join(".".join(map(str, one)) for one in sorted(shelf.rocms))
+        return f"no torch for ROCm {wanted} there (it has ROCm {have})"
+    if shelf.foreign:
+        labels = ", ".join(sorted(f"+{label}" if label else "no label" for label in shelf.foreign))
+        return f"no torch with a ROCm label there ({labels})"
+    return "no torch that can be read there" if files else "the index has no torch"
+
+
+def _unfit(task: Task, family: Family, url: str, build: Build, may_pre: bool) -> tuple[str, str] | None:
+    """(reason, stage) why a build cannot be taken, before its members are looked at."""
+    ask = task.ask
+    if not ask.admits("torch", build.version):
+        return "", "specifier"
+    if build.pre and not may_pre:
+        return f"torch {build.version} is a pre-release, and the {task.channel} channel is asked for", "pre"
+    if build.yanked and not pinned(ask.spec("torch")):
+        why = f": {build.file.yanked}" if build.file.yanked else ""
+        return f"torch {build.version} was yanked{why}", "yanked"
+    avoided = ask.avoided(build.version)
+    if avoided:
+        return f"torch {build.version} was passed over: {avoided}", "conflict"
+    missing = lacking(
+        task.catalogue, family, url, build.rocm or RocmVersion((0, 0)), build.version, task.targets, task.pages, task.tags
+    )
+    if missing:
+        return f"torch {build.version} has no kernels for {', '.join(missing)}", "kernels"
+    return None
+
+
+def _offer(task: Task, family: Family, url: str, build: Build, notes: tuple[str, ...]) -> Offer | str:
+    pre = family.channel in ("test", "nightly")
+    with_it = company(task.catalogue, family, url, build, task.ask, task.pages, task.tags, pre=pre)
+    if with_it.missing:
+        return with_it.missing
+    assert build.rocm is not None  # a shelf of torch holds labelled builds alone
+    pins = {"torch": str(build.version), **with_it.pins}
+    return Offer(
+        family,
+        url,
+        build.rocm,
+        build,
+        pins,
+        _extras(task, family, url, pins),
+        notes=(*notes, *with_it.notes),
+    )
+
+
+def _extras(task: Task, family: Family, url: str, pins: dict[str, str]) -> dict[str, tuple[str, ...]]:
+    if family.style != "device":
+        return {}
+    extras = {"torch": device_extras(task.catalogue, task.targets)}
+    if "torchvision" in pins:
+        vision = Version(pins["torchvision"])
+        task.pages.expect((url, f"amd-torchvision-device-{gfx}") for gfx in task.targets)
+        if all(
+            has_device_package(url, "torchvision", vision, gfx, task.pages, task.tags, trusted=False) for gfx in task.targets
+        ):
+            extras["torchvision"] = extras["torch"]
+    return extras
+
+
+def _fitting(task: Task, build: Build) -> str:
+    return str(build.version) if task.ask.admits("torch", build.version) else ""
+
+
+def _misfits(task: Task, family: Family, url: str, shelf: Shelf, may_pre: bool) -> list[Fallen]:
+    """Versions without a wheel for the target's Python: told when they are what was asked for."""
+    found: list[Fallen] = []
+    for version, pythons in sorted(shelf.misfits.items(), reverse=True):
+        if not task.ask.admits("torch", version) or (version.is_prerelease and not may_pre):
+            continue
+        have = ", ".join(sorted(pythons, key=_python_order))
+        reason = f"torch {version} has no wheel for Python {task.tags.python} on {task.tags.platform} (it has {have})"
+        found.append(Fallen(family, url, reason, "python", str(version)))
+        break
+    return found or [Fallen(family, url, "", "specifier")]
+
+
+def _python_order(tag: str) -> tuple[int, str]:
+    digits = "".join(char for char in tag if char.isdigit())
+    return int(digits[1:] or 0), tag
