@@ -13,13 +13,14 @@ from pathlib import Path
 
 from rocmpip.build.environment import BuildEnvironment, build_environment, config_settings
 from rocmpip.build.firsterror import first_error, out_of_memory
+from rocmpip.build.git import fetch_git
 from rocmpip.build.job import BuildJob, BuiltWheel, Progress
 from rocmpip.build.jobs import decide_jobs, read_limits
 from rocmpip.build.overlay import make_overlay, requirements_for
 from rocmpip.build.preflight import missing_needs, refuse_missing
 from rocmpip.build.record import write_record
 from rocmpip.build.run import Log, run_logged, sigterm_raises
-from rocmpip.build.sources import build_system, unpack
+from rocmpip.build.sources import build_system, make_modern, project_folder, unpack
 from rocmpip.build.surroundings import look_around
 from rocmpip.elf import ElfError, WheelReport, examine_wheel
 from rocmpip.model.errors import BuildFailed
@@ -118,9 +119,10 @@ class _Build:
         try:
             self._head(log, environment, settings)
             self.stage("unpack")
-            project = unpack(job.source, self.work / "source", recipe.source.subdirectory)
+            project = self._source(environment, log)
             for step in recipe.prepare:
                 self._prepare(step, project, environment, log)
+            make_modern(project)
             if not recipe.isolation:
                 self.stage("requirements")
                 self._overlay(project, overlay, environment, log)
@@ -199,6 +201,17 @@ class _Build:
             overlay="" if job.recipe.isolation else str(overlay),
             temporary=str(temporary),
         )
+
+    def _source(self, environment: BuildEnvironment, log: Log) -> Path:
+        recipe = self.job.recipe
+        if self.job.source is not None:
+            return unpack(self.job.source, self.work / "source", recipe.source.subdirectory)
+        if recipe.source.kind != "git":
+            raise BuildFailed(f"{recipe.name} {recipe.version} has no source here")
+        checkout = fetch_git(
+            recipe.source, self.work / "source" / recipe.name, env=environment.variables, log=log, on_beat=self.beat
+        )
+        return project_folder(checkout, recipe.source.subdirectory, recipe.source.url)
 
     def _overlay(self, project: Path, overlay: Path, environment: BuildEnvironment, log: Log) -> None:
         job = self.job

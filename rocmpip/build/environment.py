@@ -112,6 +112,23 @@ def _rocm(
     return values
 
 
+# Variables of the user's that change a binary although no recipe names them.
+_STEERING = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "HIPCC_COMPILE_FLAGS_APPEND", "CMAKE_ARGS")
+
+
+def users_own(recipe: ResolvedRecipe, user: Mapping[str, str]) -> tuple[str, ...]:
+    """``KEY=VAL`` of the user's exported variables that change what is built: those that win over the recipe's, and the
+    compilers' own. They are part of the fingerprint."""
+    set_by_recipe = {value.key: value for value in recipe.env}
+    winning = {
+        key: user[key]
+        for key, value in set_by_recipe.items()
+        if user.get(key) and user[key] != value.value and not value.force
+    }
+    steering = {key: user[key] for key in _STEERING if user.get(key) and key not in set_by_recipe}
+    return tuple(f"{key}={value}" for key, value in sorted({**steering, **winning}.items()))
+
+
 def _parallel(jobs: int) -> dict[str, str]:
     # torch's cpp_extension takes MAX_JOBS only as digits.
     count = str(max(1, jobs))

@@ -18,8 +18,8 @@ class BuildJob:
     """One wheel to build. Nothing here is looked up again: what is not in the job does not steer the build."""
 
     recipe: ResolvedRecipe
-    source: Path
-    """An sdist (.tar.gz, .zip …) or an unpacked folder, which is copied first."""
+    source: Path | None
+    """An sdist (.tar.gz, .zip …) or an unpacked folder, which is copied first; None for the recipe's own git source."""
     gfx: tuple[str, ...]
     rocm_root: str
     hip_root: str

@@ -66,11 +66,16 @@ def unpack(source: Path, folder: Path, subdirectory: str = "") -> Path:
             raise BuildFailed(f"{source.name} cannot be unpacked", why=str(problem), hint="download it again") from problem
         entries = [entry for entry in folder.iterdir() if entry.name != "pax_global_header"]
         top = entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
+    return project_folder(top, subdirectory, source.name)
+
+
+def project_folder(top: Path, subdirectory: str, name: str) -> Path:
+    """``top/subdirectory`` when it is a Python project inside ``top``. Raises BuildFailed otherwise."""
     place = top / subdirectory if subdirectory else top
-    if not place.resolve().is_relative_to(folder.resolve()) or not place.is_dir():
-        raise BuildFailed(f"{source.name} has no folder {subdirectory}")
-    if not any((place / name).is_file() for name in ("pyproject.toml", "setup.py")):
-        raise BuildFailed(f"{source.name} is no Python project", why="it has neither pyproject.toml nor setup.py")
+    if not place.resolve().is_relative_to(top.resolve()) or not place.is_dir():
+        raise BuildFailed(f"{name} has no folder {subdirectory}")
+    if not any((place / file).is_file() for file in ("pyproject.toml", "setup.py")):
+        raise BuildFailed(f"{name} is no Python project", why="it has neither pyproject.toml nor setup.py")
     return place
 
 
@@ -108,6 +113,17 @@ def _inside(name: str) -> None:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name:
         raise ValueError(f"{name!r} lies outside the archive")
+
+
+def make_modern(project: Path) -> None:
+    """Give a project without pyproject.toml one that says what its absence means, so that every pip builds it the same way
+    (up to 25.2 pip would run ``setup.py bdist_wheel`` and leave ``-C`` values unread)."""
+    if not (project / "pyproject.toml").exists():
+        (project / "pyproject.toml").write_text(
+            '[build-system]\nrequires = ["setuptools>=40.8.0", "wheel"]\n'
+            'build-backend = "setuptools.build_meta:__legacy__"\n',
+            encoding="utf-8",
+        )
 
 
 def build_system(project: Path) -> tuple[str, tuple[str, ...]]:

@@ -7,9 +7,11 @@ the writer. ROOT is ``wheelhouse`` in rocmpip's state folder, not in a cache: a 
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -33,6 +35,7 @@ from rocmpip.store.wheelhouse_files import (
 
 ENTRY = "entry.json"
 _SCHEMA = 1
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _LEFTOVER_AGE = 6 * 3600.0
 
 
@@ -167,14 +170,23 @@ class Wheelhouse:
     # ---- storing
 
     def put(
-        self, wheel: Path, provenance: Provenance, *, seconds: float = 0.0, replace: bool = False
+        self,
+        wheel: Path,
+        provenance: Provenance,
+        *,
+        seconds: float = 0.0,
+        replace: bool = False,
+        code_objects: tuple[str, ...] = (),
     ) -> StoredWheel:
         """Store a copy of ``wheel`` under ``provenance.fingerprint``. Atomic; safe with other writers.
 
         A sound wheel that stands there already stays (another process may be installing it by its hash) unless ``replace``.
         """
-        self._make_root()
+        provenance = dataclasses.replace(provenance, code_objects=code_objects or provenance.code_objects)
         name = provenance.inputs.name
+        if not _NAME.fullmatch(name) or provenance.fingerprint != fingerprint(provenance.inputs):
+            raise CheckFailed(f"{wheel.name} does not go into the wheelhouse", why="its record does not match its fingerprint")
+        self._make_root()
         project = self.root / name
         project.mkdir(mode=0o700, exist_ok=True)
         refuse_unsafe(project)

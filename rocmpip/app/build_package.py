@@ -1,0 +1,194 @@
+"""From a package that needs a build to its wheel: out of the wheelhouse when the fingerprint is there, else built and kept."""
+
+from __future__ import annotations
+
+import platform as machine
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocmpip import __version__
+from rocmpip.build import (
+    BuildJob,
+    Progress,
+    build,
+    compiler_identity,
+    config_settings,
+    git_digest,
+    look_around,
+    source_digest,
+    users_own,
+)
+from rocmpip.model.machine import Platform, TargetEnv
+from rocmpip.model.packages import normalise
+from rocmpip.model.provenance import FingerprintInputs, Provenance
+from rocmpip.model.recipe import ResolvedRecipe
+from rocmpip.store.wheelhouse import StoredWheel, Wheelhouse, fingerprint
+
+if TYPE_CHECKING:
+    from rocmpip.model.settings import Settings
+
+
+@dataclass(frozen=True)
+class Package:
+    """One package to build: ``source`` is an sdist or a folder (None for a git source, which is fetched when needed)."""
+
+    name: str
+    version: str
+    recipe: ResolvedRecipe
+    source: Path | None = None
+
+
+@dataclass(frozen=True)
+class Toolbox:
+    """What all builds of one run share."""
+
+    platform: Platform
+    target: TargetEnv
+    torch: str
+    """With its label: the torch that the builds see."""
+    pip_argv: tuple[str, ...]
+    pip_env: Mapping[str, str]
+    user_env: Mapping[str, str]
+    wheelhouse: Wheelhouse
+    logs: Path
+    jobs: int = 0
+    keep_build: bool = False
+    rebuild: frozenset[str] = frozenset()
+    """Normalised names that are built even when the wheelhouse has them."""
+    settings: Mapping[str, tuple[str, ...]] | None = None
+    """Normalised name → the user's ``-C`` values."""
+    constraints: tuple[str, ...] = ()
+    diagnose: Callable[[str], str | None] | None = None
+
+
+@dataclass(frozen=True)
+class Made:
+    """A wheel that fits, and where it came from."""
+
+    stored: StoredWheel
+    built: bool
+    seconds: float
+    because: str
+    log: Path | None = None
+    notes: tuple[str, ...] = ()
+
+
+def wheelhouse_of(settings: Settings, warn: Callable[[str], None] | None = None) -> Wheelhouse:
+    """The wheelhouse of these settings: ``wheelhouse`` in the state folder."""
+    return Wheelhouse(Path(settings.state_dir).expanduser() / "wheelhouse", warn=warn)
+
+
+def fingerprint_inputs(package: Package, tools: Toolbox) -> FingerprintInputs:
+    """Everything that will change this build's bytes."""
+    recipe, platform = package.recipe, tools.platform
+    own = (tools.settings or {}).get(normalise(package.name), ())
+    around = look_around(platform.rocm_root, platform.rocm_root, tools.user_env, compile_cache=False)
+    digest = git_digest(recipe.source) if package.source is None else source_digest(package.source)
+    return FingerprintInputs(
+        name=normalise(package.name),
+        version=package.version,
+        source=digest,
+        recipe=recipe.digest,
+        gfx=platform.gfx_targets,
+        rocm=str(platform.rocm or ""),
+        torch=tools.torch,
+        python_abi=python_abi(tools.target),
+        platform=f"{sysconfig.get_platform()}-{'-'.join(machine.libc_ver())}",
+        compiler=compiler_identity(around.hipcc, tools.user_env),
+        backend=recipe.backend,
+        config_settings=config_settings(recipe, own)[0],
+        env=users_own(recipe, tools.user_env),
+    )
+
+
+def python_abi(target: TargetEnv) -> str:
+    """cp312, or cp313t for a free-threaded interpreter."""
+    major, minor = target.version.split(".")[:2]
+    free = any(part.endswith("t") for site in target.site_packages for part in Path(site).parts if part.startswith("python3"))
+    return f"cp{major}{minor}{'t' if free else ''}"
+
+
+def build_package(package: Package, tools: Toolbox, *, progress: Callable[[Progress], None] | None = None) -> Made:
+    """The wheel of one package for this machine. Raises Refused (44), BuildFailed (41), NetworkError (42)."""
+    name = normalise(package.name)
+    inputs = fingerprint_inputs(package, tools)
+    print_of_it = fingerprint(inputs)
+    if name not in tools.rebuild:
+        stored = tools.wheelhouse.find(print_of_it, name)
+        if stored is not None:
+            return Made(stored, False, 0.0, f"built here before for exactly this ({print_of_it[:12]})")
+    because = "you asked for a rebuild" if name in tools.rebuild else why_not_stored(tools.wheelhouse, inputs)
+    record = Provenance(
+        print_of_it,
+        inputs,
+        rocmpip=__version__,
+        recipe=f"{package.recipe.name} ({package.recipe.layer})",
+        runtime={value.key: value.value for value in package.recipe.runtime},
+    )
+    log = tools.logs / f"{name}-{package.version}-{time.strftime('%Y%m%d-%H%M%S')}.log"
+    with tempfile.TemporaryDirectory(prefix="rocmpip-wheel-") as folder:
+        job = BuildJob(
+            recipe=package.recipe,
+            source=package.source,
+            gfx=tools.platform.gfx_targets,
+            rocm_root=tools.platform.rocm_root,
+            hip_root=tools.platform.rocm_root,
+            rocm=tools.platform.rocm,
+            torch=tools.torch,
+            target=tools.target,
+            pip_argv=tools.pip_argv,
+            pip_env=tools.pip_env,
+            user_env=tools.user_env,
+            out_dir=Path(folder),
+            log_path=log,
+            config_settings=(tools.settings or {}).get(name, ()),
+            jobs=tools.jobs,
+            keep_build=tools.keep_build,
+            provenance=record,
+            expected_seconds=tools.wheelhouse.expected_seconds(name, len(inputs.gfx)),
+            constraints=tools.constraints,
+        )
+        made = build(job, progress=progress, diagnose=tools.diagnose)
+        stored = tools.wheelhouse.put(
+            made.path, record, seconds=made.seconds, replace=name in tools.rebuild, code_objects=made.report.gfx
+        )
+    return Made(stored, True, made.seconds, because, made.log, made.notes)
+
+
+def why_not_stored(wheelhouse: Wheelhouse, inputs: FingerprintInputs) -> str:
+    """Why the wheelhouse's nearest wheel of this package and version does not serve: what differs."""
+    near = [one for one in wheelhouse.candidates(inputs.name) if one.provenance.inputs.version == inputs.version]
+    if not near:
+        return "there is no wheel of it for ROCm, and it was not built here before"
+    lists = [differences(one.provenance.inputs, inputs) for one in near]
+    best = min(lists, key=len)
+    return f"the wheel built before does not fit: {'; '.join(best)}"
+
+
+def differences(old: FingerprintInputs, new: FingerprintInputs) -> list[str]:
+    """``torch was 2.9.1+rocm6.4, is 2.10.0+rocm7.1`` for each input that differs; hashes are only said to differ."""
+    rows = []
+    words = {
+        "gfx": "its GPUs were", "rocm": "ROCm was", "torch": "torch was", "python_abi": "the Python was",
+        "platform": "the platform was", "compiler": "the compiler was", "backend": "the back end was",
+        "config_settings": "-C was", "env": "your variables were",
+    }  # fmt: skip
+    for key, text in words.items():
+        before, now = getattr(old, key), getattr(new, key)
+        if key == "gfx":
+            before, now = tuple(sorted(set(before))), tuple(sorted(set(now)))
+        if before != now:
+            rows.append(f"{text} {_shown(before)}, now {_shown(now)}")
+    for key, text in (("recipe", "the recipe changed"), ("source", "its source changed")):
+        if getattr(old, key) != getattr(new, key):
+            rows.append(text)
+    return rows
+
+
+def _shown(value: object) -> str:
+    return (", ".join(value) if isinstance(value, tuple) else str(value)) or "none"

@@ -1,0 +1,170 @@
+"""The builds of a run: from a plan's items (or a local project) to wheels, with the session's pip, router and client."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rocmpip.app.build_package import Made, Package, Toolbox, build_package, wheelhouse_of
+from rocmpip.build import Progress, compose_environment, look_around
+from rocmpip.build.jobs import decide_jobs, read_limits
+from rocmpip.build.overlay import make_overlay, requirements_for
+from rocmpip.build.run import Log
+from rocmpip.model.errors import InternalError
+from rocmpip.model.packages import normalise
+from rocmpip.report import say
+from rocmpip.report.progress import ProgressLine, duration
+
+if TYPE_CHECKING:
+    from rocmpip.app.act import Pip
+    from rocmpip.app.context import Context
+    from rocmpip.model.plan import Plan, PlanItem
+    from rocmpip.model.recipe import ResolvedRecipe
+
+__all__ = ["Made", "Package", "Toolbox", "build_environment", "build_item", "build_package", "overlay", "run_build", "toolbox"]
+
+TEMPLATE = "_torch-extension"
+"""The shipped recipe for any source that needs torch to build."""
+
+
+def logs_of(context: Context) -> Path:
+    """Where build logs are kept."""
+    return Path(context.settings.state_dir).expanduser() / "logs"
+
+
+def toolbox(context: Context, pip_argv: Sequence[str], pip_env: Mapping[str, str], torch: str) -> Toolbox:
+    """What all builds of a run share. ``torch`` is the version they see, with its label."""
+    ours, request = context.ours, context.request
+    lines = {line.name: line.config_settings for line in request.requirements if line.name}
+    return Toolbox(
+        platform=context.platform,
+        target=context.target,
+        torch=torch,
+        pip_argv=tuple(pip_argv),
+        pip_env={key: value for key, value in pip_env.items() if context.env.get(key) != value},
+        user_env=context.env,
+        wheelhouse=wheelhouse_of(context.settings, say.warning),
+        logs=logs_of(context),
+        jobs=ours.jobs or context.settings.jobs,
+        keep_build=ours.keep_build,
+        rebuild=frozenset(normalise(name) for name in ours.rebuild),
+        settings={name: (*request.config_settings, *own) for name, own in lines.items()},
+        constraints=tuple(line.text for line in request.build_constraints),
+        diagnose=diagnoser(context, torch),
+    )
+
+
+def diagnoser(context: Context, torch: str) -> Callable[[str], str | None]:
+    """Reads a failed build's log with the rules; the first sure cause in words, or None."""
+
+    def cause(path: str) -> str | None:
+        from rocmpip.diagnose.lines import read_lines
+        from rocmpip.diagnose.match import MachineContext, diagnose
+        from rocmpip.diagnose.rules import load_rules
+
+        machine = MachineContext(gfx=context.platform.gfx_targets, rocm=str(context.platform.rocm or ""), torch=torch)
+        with Path(path).open("rb") as stream:
+            findings = diagnose(read_lines(stream, os.fstat(stream.fileno()).st_size), load_rules(), machine).findings
+        sure = next((one for one in findings if one.confidence == "high"), None)
+        return f"{sure.evidence.strip()} ({sure.cause})" if sure is not None else None
+
+    return cause
+
+
+def run_build(package: Package, tools: Toolbox) -> Made:
+    """Build (or find) one package and tell it: one line of progress, then where the wheel came from."""
+    subject = f"{package.name} {package.version}"
+    line = ProgressLine(subject)
+
+    def tell(moment: Progress) -> None:
+        line.tell(moment.stage, moment.elapsed, moment.done, moment.total, moment.expected, moment.line)
+
+    try:
+        made = build_package(package, tools, progress=tell)
+    finally:
+        line.close()
+    for note in made.notes:
+        say.note(note)
+    if made.built:
+        say.step(f"{subject}: built in {duration(made.seconds)}, since {made.because}; log {made.log}")
+    else:
+        say.step(f"{subject}: from the wheelhouse, {made.because}")
+    return made
+
+
+def build_item(pip: Pip, plan: Plan, item: PlanItem) -> Path:
+    """The wheel of one planned build, by path. Raises Refused, BuildFailed, NetworkError."""
+    from rocmpip.target.pip import pip_command
+
+    session = pip.session
+    context = session.context
+    torch = next((one.version for one in plan.items if one.name == "torch"), context.installed_versions.get("torch", ""))
+    command = pip_command(context.target)
+    tools = toolbox(context, command.argv, {**pip.environment(), **command.env}, torch)
+    recipe = context.book.resolve(item.recipe or TEMPLATE, item.version, context.recipe_context(torch=torch))
+    with tempfile.TemporaryDirectory(prefix="rocmpip-source-") as folder:
+        source = None if recipe.source.kind == "git" else _source(pip, item, Path(folder))
+        made = run_build(Package(item.name, item.version, recipe, source), tools)
+    return made.stored.path
+
+
+def _source(pip: Pip, item: PlanItem, folder: Path) -> Path:
+    """The item's sdist, downloaded and checked against its hashes."""
+    session = pip.session
+    file = session.policy.sources.get(item.name, {}).get(item.version) or item.file
+    if file is None or file.filename.endswith(".whl"):
+        raise InternalError(f"the plan names no source for {item.name} {item.version}")
+    return session.client.download(file, folder / file.filename)
+
+
+@contextmanager
+def overlay(pip: Pip, requires: Sequence[str], *, folder: str = "") -> Iterator[Path]:
+    """A temporary folder of build requirements for a project that pip builds itself (an editable, a local folder)."""
+    from rocmpip.target.pip import pip_command
+
+    context = pip.session.context
+    command = pip_command(context.target)
+    with tempfile.TemporaryDirectory(prefix="rocmpip-overlay-") as name:
+        work = Path(name)
+        log = Log(work / "overlay.log")
+        try:
+            wanted = requirements_for((), requires or ("setuptools", "wheel"), "setuptools", torch=True)
+            constraints = tuple(line.text for line in context.request.build_constraints)
+            env = {**pip.environment(), **command.env}
+            make_overlay(
+                wanted, folder=work / "overlay", pip_argv=command.argv, env=env, work=work, log=log, constraints=constraints
+            )
+        finally:
+            log.close()
+        yield work / "overlay"
+
+
+def build_environment(pip: Pip, where: Path) -> dict[str, str]:
+    """The variables of a build by pip itself, with the torch extension recipe's values; to be added to the pip's own."""
+    context = pip.session.context
+    torch = context.installed_versions.get("torch", "")
+    recipe: ResolvedRecipe = context.book.resolve(TEMPLATE, "0", context.recipe_context(torch=torch))
+    root = context.platform.rocm_root
+    jobs = decide_jobs(
+        read_limits(), recipe.memory_per_job, asked=context.ours.jobs or context.settings.jobs, env=context.env
+    )
+    made = compose_environment(
+        user=context.env,
+        pip={},
+        recipe=recipe,
+        around=look_around(root, root, context.env),
+        gfx=context.platform.gfx_targets,
+        rocm_root=root,
+        hip_root=root,
+        torch=torch,
+        jobs=jobs.count,
+        python_bin=str(Path(context.target.python).parent),
+        overlay=str(where),
+    )
+    for note in made.said:
+        say.note(note)
+    return dict(made.set_by_us)
