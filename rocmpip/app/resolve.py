@@ -14,22 +14,13 @@ from rocmpip.app.crew import Crew
 from rocmpip.index.client import Client
 from rocmpip.index.fast import FastPages
 from rocmpip.model.errors import NetworkError, NoPlan
+from rocmpip.model.filenames import SDIST_ENDINGS
 from rocmpip.model.once import Once
 from rocmpip.model.packages import Absent, File, RequirementLine, normalise
 from rocmpip.model.redact import bare_url, redact
 from rocmpip.model.routing import Route
-from rocmpip.plan.listing import (
-    SDIST_ENDINGS,
-    Candidate,
-    Listing,
-    Metadata,
-    Row,
-    Rules,
-    Unusable,
-    as_file,
-    make_listing,
-    source_version,
-)
+from rocmpip.plan.gather import make_listing, source_version
+from rocmpip.plan.listing import Candidate, Listing, Metadata, Row, Rules, Unusable, as_file
 from rocmpip.plan.markers import Markers
 from rocmpip.plan.metadata import name_and_version, parse_metadata
 from rocmpip.plan.requirements import Need, need
@@ -165,8 +156,9 @@ class IndexSource:
             origins=origins,
             unique=len(pages) == 1,
         )
-        others = listing.dropped.get("name", ())
-        if others and not listing.candidates and len(listing.dropped) == 1:
+        dropped = {} if len(listing) else listing.dropped
+        others = dropped.get("name", ())
+        if others and len(dropped) == 1:
             raise NetworkError(
                 f"the page of {name} lists only files of other projects",
                 why=f"{others[0]} and {len(others) - 1} more, from {', '.join(listing.places)}",

@@ -105,7 +105,7 @@ def _short(name: str, asked: Sequence[tuple[Need, Choice | None]], provider: Pro
 
 def _absent(name: str, source: Source) -> bool:
     listing = source.candidates(name)
-    return not listing.candidates and not listing.dropped and not listing.because
+    return not len(listing) and not listing.dropped and not listing.because
 
 
 def _what_there_was(
@@ -116,12 +116,12 @@ def _what_there_was(
         return "a URL that stands for this project alone", "ask for one URL, or drop the other requirements on it"
     listing = source.candidates(name)
     where = f" ({listing.because})" if listing.because else ""
-    if not listing.candidates:
+    if not len(listing):
         return _nothing(name, listing, provider, where)
-    versions = [str(one.version) for one in listing.candidates]
+    versions = [str(one.version) for one in listing]
     shown = ", ".join(versions[:_SHOWN]) + (f" … {versions[-1]} ({len(versions)} versions)" if len(versions) > _SHOWN else "")
     needs = [wanted.spec for wanted, _ in asked] + [one.spec for one in provider.policy.constraints.get(name, ())]
-    fitting = [one for one in listing.candidates if all(bound.contains(one.version) for bound in needs)]
+    fitting = [one for one in listing if all(bound.contains(one.version) for bound in needs)]
     hint = ""
     if fitting and all(one.version.pre for one in fitting):
         hint = f"only pre-releases of {name} fit: add --pre, or ask for {name}=={fitting[0].version}"

@@ -106,6 +106,15 @@ def _key(full: Version) -> tuple[Any, ...]:
 
 
 _releases: dict[str, Release] = {}
+_keys: dict[str, tuple[Any, ...]] = {}
+
+
+def plain_key(text: str) -> tuple[Any, ...] | None:
+    """``release(text).key`` of a version that is only release numbers, remembered; None for any other text."""
+    known = _keys.get(text)
+    if known is None and _PLAIN.match(text):
+        known = _keys[text] = (0, _trim(tuple(map(int, text.split(".")))), *_FINAL)
+    return known
 
 
 def release(text: str) -> Release:

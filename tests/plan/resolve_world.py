@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rocmpip.model.packages import File
-from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules, make_listing
+from rocmpip.plan.gather import make_listing
+from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules
 from rocmpip.plan.markers import target_environment
 from rocmpip.plan.requirements import Need, lines_of
 from rocmpip.plan.resolve import Options, Resolution, resolve
