@@ -213,7 +213,7 @@ def show(result: Mapping[str, Any], as_json: bool) -> None:
 
 
 def fast_main(argv: Sequence[str]) -> int | None:
-    """``detect`` with its plain options, without click. None: this is something for click (help, errors in the options)."""
+    """``detect`` with its plain options, without click. None: click is to see to it (help, errors in the options)."""
     options = _options(argv)
     if options is None:
         return None
@@ -234,6 +234,7 @@ def fast_main(argv: Sequence[str]) -> int | None:
 
 
 def _options(argv: Sequence[str]) -> dict[str, Any] | None:
+    """The options of a plain command line, with or without the command's own name; None for any other line."""
     found: dict[str, Any] = {"json": False, "python": "", "gfx": [], "rocm": ""}
     waiting = list(argv)[::-1]
     named = False
@@ -242,11 +243,11 @@ def _options(argv: Sequence[str]) -> dict[str, Any] | None:
         option, equals, value = word.partition("=")
         if word == "detect" and not named:
             named = True
-        elif word == "--json" and named:
+        elif word == "--json":
             found["json"] = True
-        elif option in ("--python", "--gfx", "--rocm") and (named or option == "--python"):
+        elif option in ("--python", "--gfx", "--rocm"):
             if not equals:
-                if not waiting:
+                if not waiting or waiting[-1].startswith("-"):
                     return None
                 value = waiting.pop()
             if option == "--gfx":
@@ -255,7 +256,7 @@ def _options(argv: Sequence[str]) -> dict[str, Any] | None:
                 found[option[2:]] = value
         else:
             return None
-    return found if named else None
+    return found
 
 
 def _fail(problem: RocmpipError, as_json: bool) -> int:

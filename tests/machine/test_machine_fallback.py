@@ -157,9 +157,7 @@ def test_a_program_that_leaves_its_output_open_is_not_waited_for(tmp_path: Path)
 
 def test_a_program_that_never_stops_talking(tmp_path: Path) -> None:
     program(tmp_path, "/usr/bin/rocminfo", "exec yes\n")
-    assert "/usr/bin/rocminfo printed more than can be an answer and was stopped" in look(
-        tmp_path, dict(os.environ)
-    ).notes
+    assert "/usr/bin/rocminfo printed more than can be an answer and was stopped" in look(tmp_path, dict(os.environ)).notes
 
 
 def test_a_program_that_cannot_start(tmp_path: Path) -> None:

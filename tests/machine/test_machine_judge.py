@@ -128,9 +128,7 @@ def test_visible_devices_never_fail(rocr: str, hip: str) -> None:
         ({"GPU_ARCHS": "native"}, (), ""),
     ],
 )
-def test_exported_variables_count_where_no_gpu_is_visible(
-    env: dict[str, str], targets: tuple[str, ...], source: str
-) -> None:
+def test_exported_variables_count_where_no_gpu_is_visible(env: dict[str, str], targets: tuple[str, ...], source: str) -> None:
     platform = verdict(env=env)
     assert (platform.gfx_targets, platform.gfx_source) == (targets, source)
     hidden = verdict(XTX, env={**env, "ROCR_VISIBLE_DEVICES": ""})

@@ -77,9 +77,7 @@ def test_hip_path_below_an_old_root_means_the_root(tmp_path: Path) -> None:
     assert notes == []
 
 
-@pytest.mark.parametrize(
-    ("value", "told"), [("/opt/gone", "which is not there"), ("rocm", "not an absolute path"), ("", None)]
-)
+@pytest.mark.parametrize(("value", "told"), [("/opt/gone", "which is not there"), ("rocm", "not an absolute path"), ("", None)])
 def test_a_variable_that_names_no_root_is_told(tmp_path: Path, value: str, told: str | None) -> None:
     rocm(tmp_path, "/opt/rocm")
     rows, notes = found(tmp_path, {"ROCM_PATH": value})
