@@ -79,6 +79,19 @@ class Source:
     commit: str = ""
     submodules: bool = False
     subdirectory: str = ""
+    reason: str = ""
+    """For kind none: why there is nothing to build from."""
+    way_out: str = ""
+
+
+@dataclass(frozen=True)
+class Release:
+    """One version of a package whose source is git, pinned by commit."""
+
+    version: str
+    commit: str
+    torch: str = ""
+    """major.minor of the torch it is made for, "" for any."""
 
 
 @dataclass(frozen=True)

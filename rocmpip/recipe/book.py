@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rocmpip.model.packages import normalise
-from rocmpip.model.recipe import Conflict, MappedName, ReadyWheels, RecipeContext, ResolvedRecipe
+from rocmpip.model.recipe import Conflict, MappedName, ReadyWheels, RecipeContext, Release, ResolvedRecipe
+from rocmpip.recipe.clashes import backend_asked, releases_of, torch_conflicts_of
 from rocmpip.recipe.decode import decode, recipe_name
 from rocmpip.recipe.faults import Faults
 from rocmpip.recipe.read import parse, read_folder
-from rocmpip.recipe.resolve import backend_asked, resolve_chain, torch_conflicts_of, wheels_of
+from rocmpip.recipe.resolve import resolve_chain, wheels_of
 from rocmpip.recipe.schema import Recipe
 from rocmpip.recipe.when import Match, match
 
@@ -77,6 +78,12 @@ class RecipeBook:
         if recipe is None:
             raise KeyError(name)
         return resolve_chain(self.chain(recipe), name, version, context)
+
+    def releases(self, name: str) -> tuple[Release, ...]:
+        """The versions that can be built from git, newest first: a git source has no index that lists them. Empty for a
+        package whose source is an sdist."""
+        recipe = self.get(name)
+        return releases_of(self.chain(recipe)) if recipe else ()
 
     def backend_asked(self, name: str, env: Mapping[str, str]) -> str:
         """The back end that exported variables ask for (FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE), or "": for

@@ -10,12 +10,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from rocmpip.model.recipe import ReadyWheels, Source, SystemNeed
 from rocmpip.recipe.allowed import allowed, groups, providers
 from rocmpip.recipe.faults import key_path, shown
-from rocmpip.recipe.placeholders import MEANINGS, faults_of
 from rocmpip.recipe.schema import Clause, Setting, When
 from rocmpip.recipe.tables import MOST_ITEMS, Table
 from rocmpip.recipe.values import (
     commit_fault,
     https_fault,
+    placeholder_fault,
     prepare_fault,
     relative_path_fault,
     requirement_fault,
@@ -94,9 +94,11 @@ def _source(table: Table | None) -> Source | None:
     source = Source(
         kind=kind,
         url=table.text("url", https_fault, needed=kind == "git"),
-        commit=table.text("commit", commit_fault, needed=kind == "git"),
+        commit=table.text("commit", commit_fault),
         submodules=table.flag("submodules") or False,
         subdirectory=table.text("subdirectory", relative_path_fault),
+        reason=table.text("reason", needed=kind == "none"),
+        way_out=table.text("way_out", needed=kind == "none"),
     )
     if kind != "git" and (source.url or source.commit or source.submodules):
         table.fault("kind", f"is {shown(kind)} beside url, commit or submodules", "git")
@@ -106,17 +108,15 @@ def _source(table: Table | None) -> Source | None:
 
 def _wheels(top: Table, where: str) -> tuple[ReadyWheels, ...]:
     def index_fault(text: str) -> str:
-        return "" if text in ("default", "family") else https_fault(text)
+        plain = re.sub(r"\{[^{}]*\}", "0", text)
+        return "" if text in ("default", "family") else placeholder_fault(text) or https_fault(plain)
 
     def name_fault(text: str) -> str:
         return "" if re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", text) else "is not a normalised project name"
 
     def label_fault(text: str) -> str:
-        problems = faults_of(text)
         plain = re.sub(r"\{[^{}]*\}", "0", text)
-        if problems:
-            return f"{problems[0]} (allowed: {', '.join('{' + name + '}' for name in MEANINGS)})"
-        return "" if _LABEL.fullmatch(plain) else "is not a local version label such as rocm7.2"
+        return placeholder_fault(text) or ("" if _LABEL.fullmatch(plain) else "is not a local label such as rocm7.2")
 
     found = []
     for table in top.tables("wheels"):

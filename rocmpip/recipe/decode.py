@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from rocmpip.model.packages import normalise
+from rocmpip.model.recipe import Release
 from rocmpip.recipe.clauses import decode_clause, decode_when
 from rocmpip.recipe.faults import Faults, shown
 from rocmpip.recipe.schema import SCHEMA, Backend, Clash, Clause, CudaName, Recipe
 from rocmpip.recipe.tables import Table
+from rocmpip.recipe.values import commit_fault
+from rocmpip.recipe.when import version_fault
 
 _NAME = re.compile(r"_?[a-z0-9](?:[a-z0-9-]{0,98}[a-z0-9])?", re.ASCII)
 _WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,40}", re.ASCII)
+_MINOR = re.compile(r"\d{1,4}\.\d{1,4}", re.ASCII)
 _ASKED = re.compile(r"[a-z0-9][a-z0-9-]*(?:\[[a-z0-9_-]+\])?", re.ASCII)
 
 
@@ -29,6 +33,10 @@ def _name_fault(text: str) -> str:
 
 def _word_fault(text: str) -> str:
     return "" if _WORD.fullmatch(text) else "is not a plain lower-case word"
+
+
+def _minor_fault(text: str) -> str:
+    return "" if _MINOR.fullmatch(text) else "is not a major.minor version of torch such as 2.9"
 
 
 def _asked_fault(text: str) -> str:
@@ -86,7 +94,7 @@ def _decode_clashes(top: Table, backends: tuple[str, ...] | None) -> tuple[Clash
             Clash(
                 message=refuse.text("message", needed=True),
                 way_out=refuse.text("way_out", needed=True),
-                scope="any",
+                scope=refuse.text("scope", choices=("build", "any")) or "any",
                 kind="refuse",
                 where="[refuse]",
             )
@@ -107,6 +115,29 @@ def _decode_clashes(top: Table, backends: tuple[str, ...] | None) -> tuple[Clash
         )
         table.finish()
     return tuple(clashes)
+
+
+def _decode_releases(top: Table) -> tuple[Release, ...]:
+    releases = []
+    for table in top.tables("release"):
+        releases.append(
+            Release(
+                version=table.text("version", version_fault, needed=True),
+                commit=table.text("commit", commit_fault, needed=True),
+                torch=table.text("torch", _minor_fault),
+            )
+        )
+        table.finish()
+    return tuple(releases)
+
+
+def _check_commits(top: Table, clauses: list[Clause], releases: tuple[Release, ...], extends: str) -> None:
+    """A git source without a commit of its own needs ``[[release]]`` rows."""
+    for clause in clauses:
+        source = clause.source
+        if source is not None and source.kind == "git" and not source.commit and not releases and not extends:
+            path = "source.commit" if not clause.where else f"{clause.where}.source.commit"
+            top.faults.add(path, "is missing", "a full commit id here, or [[release]] rows with version and commit")
 
 
 def _decode_cuda_names(top: Table) -> tuple[CudaName, ...]:
@@ -146,12 +177,14 @@ def decode(data: Mapping[str, Any], faults: Faults, *, stem: str = "") -> Recipe
     words = None if head.extends and not backends else tuple(backend.name for backend in backends)
     clashes = _decode_clashes(top, words)
     cuda_names = _decode_cuda_names(top)
+    releases = _decode_releases(top)
     clauses: list[Clause] = []
     whens = top.tables("when")
     clauses.append(decode_clause(top, "", head.name, words))
     for place, table in enumerate(whens, 1):
         clauses.append(decode_clause(table, f"[[when]] #{place}", head.name, words))
         table.finish()
+    _check_commits(top, clauses, releases, head.extends)
     top.finish()
     return Recipe(
         name=head.name,
@@ -162,5 +195,6 @@ def decode(data: Mapping[str, Any], faults: Faults, *, stem: str = "") -> Recipe
         backends=backends,
         clashes=clashes,
         cuda_names=cuda_names,
+        releases=releases,
         file=faults.file,
     )

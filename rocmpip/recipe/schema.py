@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rocmpip.model.recipe import ReadyWheels, Source, SystemNeed
+from rocmpip.model.recipe import ReadyWheels, Release, Source, SystemNeed
 
 SCHEMA = 1
 """The number in ``schema = 1``. A file with a higher one was written for a newer rocmpip."""
@@ -127,6 +127,8 @@ class Recipe:
     backends: tuple[Backend, ...] = ()
     clashes: tuple[Clash, ...] = ()
     cuda_names: tuple[CudaName, ...] = ()
+    releases: tuple[Release, ...] = ()
+    """Versions whose source is git, with their commits."""
     file: str = ""
     """File name, for clause texts."""
     path: str = ""

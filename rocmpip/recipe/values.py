@@ -30,11 +30,17 @@ def control_fault(text: str) -> str:
     return ""
 
 
+def placeholder_fault(text: str) -> str:
+    """Braces that are no placeholder."""
+    problems = faults_of(text)
+    return f"{problems[0]} (allowed: {', '.join('{' + name + '}' for name in MEANINGS)})" if problems else ""
+
+
 def template_fault(text: str) -> str:
     """A value that becomes a variable, a config setting or an argument."""
-    problems = faults_of(text)
-    if problems:
-        return f"{problems[0]} (allowed: {', '.join('{' + name + '}' for name in MEANINGS)})"
+    problem = placeholder_fault(text)
+    if problem:
+        return problem
     if _SHELL.search(text):
         return "has shell text: values are handed over as they are, no shell reads them"
     if _PARENT.search(text):

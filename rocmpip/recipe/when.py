@@ -56,6 +56,15 @@ def specifier_fault(text: str) -> str:
     return ""
 
 
+def version_fault(text: str) -> str:
+    """What is wrong with one PEP 440 version, or ""."""
+    try:
+        Version(text)
+    except InvalidVersion:
+        return "is not a version such as 2.8.3.post2"
+    return ""
+
+
 def rocm_fault(text: str) -> str:
     """What is wrong with a bound on ROCm versions, or ""."""
     try:
