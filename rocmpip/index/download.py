@@ -15,16 +15,22 @@ from urllib.parse import unquote, urlsplit
 from rocmpip.index.fetch import Fetcher
 from rocmpip.index.limits import Limits
 from rocmpip.index.wire import Response
-from rocmpip.index.wire_errors import Malformed, Stalled, WireError
+from rocmpip.index.wire_errors import Cut, Malformed, Stalled, WireError
 from rocmpip.model.errors import NetworkError
 from rocmpip.model.packages import File
 from rocmpip.model.redact import redact
+
+
+class WrongFile(NetworkError):
+    """The bytes are not what the index lists."""
+
 
 Progress = Callable[[int, "int | None"], None]
 """Called with bytes so far and bytes in all (None: unknown)."""
 
 _STRENGTH = ("sha512", "sha384", "sha256", "sha224", "sha1", "md5")
 _STEP = 2**20
+_PROGRESS = 64 * 1024
 
 
 def download(fetcher: Fetcher, file: File, destination: Path, *, retries: int, progress: Progress | None = None) -> Path:
@@ -41,7 +47,7 @@ def download(fetcher: Fetcher, file: File, destination: Path, *, retries: int, p
             if file.url.startswith("file:"):
                 _copy(local_path(file.url), stream)
             else:
-                _fetch(fetcher, file, stream, retries, progress)
+                _fetch_checked(fetcher, file, stream, retries, progress)
             _check(file, stream)
             stream.flush()
             os.fsync(stream.fileno())
@@ -49,8 +55,7 @@ def download(fetcher: Fetcher, file: File, destination: Path, *, retries: int, p
         part.replace(path)
         return path
     except BaseException as problem:
-        broken = isinstance(problem, NetworkError) and getattr(problem, "broken", False)
-        if broken or not file.hashes or not part.name.endswith(".part"):
+        if isinstance(problem, WrongFile) or not file.hashes or not part.name.endswith(".part"):
             part.unlink(missing_ok=True)
         raise
     finally:
@@ -90,6 +95,18 @@ def _copy(source: Path, stream: BinaryIO) -> None:
         raise NetworkError(f"{source} cannot be read", why=problem.strerror or str(problem)) from None
 
 
+def _fetch_checked(fetcher: Fetcher, file: File, stream: BinaryIO, retries: int, progress: Progress | None) -> None:
+    """Fetch, and once more from the start when what an earlier run left turns out to be of another file."""
+    resumed = stream.seek(0, os.SEEK_END) > 0
+    _fetch(fetcher, file, stream, retries, progress)
+    if resumed:
+        try:
+            _check(file, stream)
+        except WrongFile:
+            stream.truncate(0)
+            _fetch(fetcher, file, stream, retries, progress)
+
+
 def _fetch(fetcher: Fetcher, file: File, stream: BinaryIO, retries: int, progress: Progress | None) -> None:
     place = stream.seek(0, os.SEEK_END)
     if place and (not file.hashes or (file.size is not None and place > file.size)):
@@ -119,14 +136,16 @@ def _fetch(fetcher: Fetcher, file: File, stream: BinaryIO, retries: int, progres
             return
         except WireError as problem:
             stream.flush()
-            # What counts is progress: a server that cuts every few megabytes still gets us there.
-            failures = 0 if place > before else failures + 1
+            # What counts is progress: a server that cuts every few megabytes still gets us there. A trickle does not.
+            failures = 0 if isinstance(problem, Cut) and place - before >= _PROGRESS else failures + 1
             if problem.final or failures > retries:
                 raise NetworkError(
                     f"{file.filename} could not be downloaded from {redact(file.url)}",
                     why=f"{problem}, after {place} bytes",
                     hint="run the same command again: it goes on where it stopped" if file.hashes else "try again",
                 ) from None
+            if failures:
+                fetcher.pause(failures)
 
 
 def _place(file: File, response: Response, place: int, stream: BinaryIO) -> int:
@@ -187,11 +206,9 @@ def _check(file: File, stream: BinaryIO) -> None:
         raise _wrong(file, f"its {algorithm} is {engine.hexdigest()}, the index says {file.hashes[algorithm]}")
 
 
-def _wrong(file: File, why: str) -> NetworkError:
-    problem = NetworkError(
+def _wrong(file: File, why: str) -> WrongFile:
+    return WrongFile(
         f"{file.filename} from {redact(file.url)} is not what the index lists",
         why=why,
         hint="a proxy or mirror changes files, or the file was replaced: do not install it; try again or ask the index's owner",
     )
-    problem.broken = True  # type: ignore[attr-defined]
-    return problem

@@ -175,13 +175,20 @@ class Fetcher:
                     raise self._told(problem, url, subject, tries) from None
             self._sleep(wait)
 
+    def pause(self, tries: int) -> None:
+        """Wait before the next try, longer each time."""
+        # A little chance keeps many processes from knocking in step.
+        self._sleep(self._backoff(tries))
+
+    def _backoff(self, tries: int) -> float:
+        chance: float = random.uniform(0.75, 1.0)  # noqa: S311
+        return min(self.limits.backoff * 2.0 ** (tries - 1), self.limits.backoff_most) * chance
+
     def _wait(self, problem: WireError, tries: int) -> float | None:
         asked = problem.after if isinstance(problem, _Busy) else None
         if asked is not None:
             return asked if asked <= self.limits.retry_after else None
-        # A little chance keeps many processes from knocking in step.
-        chance: float = random.uniform(0.75, 1.0)  # noqa: S311
-        return min(self.limits.backoff * 2.0 ** (tries - 1), self.limits.backoff_most) * chance
+        return self._backoff(tries)
 
     def _told(self, problem: WireError, url: str, subject: str, tries: int) -> NetworkError:
         times = "" if tries == 1 else f" ({tries} tries)"

@@ -56,7 +56,7 @@ class Pool:
                 return Response(connection, method, deadline)
             except Cut as problem:
                 connection.close()
-                if problem.fresh or not connection.used:
+                if problem.begun or not connection.used:
                     raise
                 connection = None
             except WireError:

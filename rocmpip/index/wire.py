@@ -55,7 +55,7 @@ class Connection:
         except TimeoutError:
             raise Stalled("the server does not take the request") from None
         except OSError as problem:
-            raise Cut(f"the connection broke while asking ({problem})", fresh=False) from None
+            raise Cut(f"the connection broke while asking ({problem})", begun=False) from None
 
     def receive(self, deadline: Deadline, most: int = _CHUNK) -> bytes:
         """What is there, at most ``most`` bytes; b"" at the end of the connection."""
@@ -81,10 +81,14 @@ class Connection:
             if len(data) > most:
                 raise Malformed(f"the server's answer has more than {most} bytes of head")
             start = max(0, len(data) - len(mark) + 1)
-            more = self.receive(deadline)
+            try:
+                more = self.receive(deadline)
+            except Cut as problem:
+                problem.begun = bool(data)
+                raise
             if not more:
                 if not data:
-                    raise Cut("the server closed the connection without an answer", fresh=False)
+                    raise Cut("the server closed the connection without an answer", begun=False)
                 raise Cut("the server closed the connection in the middle of its answer")
             data += more
         self._buffer = data[place + len(mark) :]

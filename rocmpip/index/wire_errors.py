@@ -17,11 +17,11 @@ class Stalled(WireError):
 
 
 class Cut(WireError):
-    """The connection ended before the answer did. ``fresh`` is False when not a byte of the answer had come."""
+    """The connection ended before the answer did. ``begun`` is False when not a byte of the answer had come."""
 
-    def __init__(self, message: str, *, fresh: bool = True) -> None:
+    def __init__(self, message: str, *, begun: bool = True) -> None:
         super().__init__(message)
-        self.fresh = fresh
+        self.begun = begun
 
 
 class Malformed(WireError):

@@ -115,7 +115,9 @@ def test_a_server_that_stalls_in_the_body(make_client: Make) -> None:
         assert seconds < 5
 
 
-@pytest.mark.parametrize("head", [b"", HEAD + b"Content-Length: 100000\r\n\r\n", HEAD + b"Transfer-Encoding: chunked\r\n\r\nffff\r\n"])
+@pytest.mark.parametrize(
+    "head", [b"", HEAD + b"Content-Length: 100000\r\n\r\n", HEAD + b"Transfer-Encoding: chunked\r\n\r\nffff\r\n"]
+)
 def test_a_server_that_trickles(make_client: Make, head: bytes) -> None:
     def answer(connection: socket.socket, number: int) -> None:
         connection.sendall(head)
