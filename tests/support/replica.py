@@ -178,7 +178,7 @@ class Replica:
         self.simple.add(
             [
                 Wheel("cuda-toolkit", "13.0.2", ('nvidia-cublas==13.1.0.3 ; extra == "cublas"',)),
-                Wheel("cuda-bindings", "13.0.3", tag=tag("cp311", platform)),
+                *(Wheel("cuda-bindings", "13.0.3", tag=tag(python, platform)) for python in pythons("2.14.1")),
                 *(Wheel(f"nvidia-{name}", "13.1.0.3", tag=f"py3-none-{platform}") for name in ("cublas", "cuda-runtime")),
                 *(Wheel(f"nvidia-{name}-cu13", "13.0.1", tag=f"py3-none-{platform}") for name in ("cudnn", "nccl")),
                 Wheel("vllm", "0.33.0", ("torch==2.14.0", "numpy", "transformers>=4.56"), tag=f"cp38-abi3-{platform}"),

@@ -15,12 +15,34 @@ from pathlib import Path
 from typing import Any
 
 _kept: dict[str, Any] = {}
+_by_hook: list[bool] = []
 
 
 def setup(**keywords: Any) -> None:
-    """Keep what setup.py says. ``platform_specific`` (ours) asks for the interpreter's tag as extension modules would."""
+    """Keep what setup.py says. ``platform_specific`` (ours) asks for the interpreter's tag as extension modules would.
+
+    Without a hook around it this is ``python setup.py egg_info`` or ``bdist_wheel``, as pip before 25.3 still calls it.
+    """
     _kept.clear()
     _kept.update(keywords)
+    if not _by_hook:
+        _command(sys.argv[1:], {**_project_table(), **_kept})
+
+
+def _command(argv: list[str], told: dict[str, Any]) -> None:
+    def option(*names: str) -> str:
+        return next((argv[place + 1] for place, word in enumerate(argv[:-1]) if word in names), ".")
+
+    if "egg_info" in argv:
+        folder = Path(option("--egg-base", "-e"), told["name"].replace("-", "_") + ".egg-info")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "PKG-INFO").write_bytes(_metadata(told))
+        sections = [*told.get("install_requires", ())]
+        for extra, requires in told.get("extras_require", {}).items():
+            sections += ["", f"[{extra}]", *requires]
+        (folder / "requires.txt").write_text("\n".join(sections) + "\n", encoding="utf-8")
+    if "bdist_wheel" in argv:
+        _pack(told, option("-d", "--dist-dir"))
 
 
 def find_packages(where: str = ".", **_: Any) -> list[str]:
@@ -34,10 +56,12 @@ def _run_setup(command: str) -> dict[str, Any]:
     if script.exists():
         arguments, sys.argv = sys.argv, ["setup.py", command]
         paths, sys.path = sys.path, [str(here), *sys.path]
+        _by_hook.append(True)
         try:
             code = compile(script.read_text(encoding="utf-8"), str(script), "exec")
             exec(code, {"__name__": "__main__", "__file__": str(script)})  # noqa: S102
         finally:
+            _by_hook.pop()
             sys.argv, sys.path = arguments, paths
     return dict(_kept)
 
@@ -130,7 +154,10 @@ def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: A
 
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
-    told = _described("bdist_wheel")
+    return _pack(_described("bdist_wheel"), wheel_directory)
+
+
+def _pack(told: dict[str, Any], wheel_directory: str) -> str:
     tag, info = _tag(told), _stem(told) + ".dist-info"
     files = {**_payload(told), f"{info}/METADATA": _metadata(told), f"{info}/WHEEL": _wheel_file(tag)}
     record = "\n".join([*(_record_line(path, content) for path, content in files.items()), f"{info}/RECORD,,"]) + "\n"
