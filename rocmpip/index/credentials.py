@@ -30,7 +30,9 @@ class Credentials:
         self._no_input = options.no_input
         self._lock = threading.Lock()
         self._known: list[tuple[tuple[str, str, int], str, Userinfo]] = []
-        """Origin, path prefix, credentials: from URLs and from keyring."""
+        """Origin, path prefix, credentials, from URLs."""
+        self._ring: dict[tuple[str, str, int], Userinfo] = {}
+        """From keyring: it is asked after a 401 only, so what it says is better than what was sent."""
         self._asked_keyring: set[str] = set()
         self._netrc: dict[str, Userinfo] | None = None
         for url in (options.index_url, *options.extra_index_urls, *options.find_links, *sources):
@@ -67,6 +69,8 @@ class Credentials:
         except ValueError:
             return None
         with self._lock:
+            if address.origin in self._ring:
+                return self._ring[address.origin]
             rows = [row for row in self._known if row[0] == address.origin]
         best, most = None, -1
         for _, path, userinfo in rows:
@@ -101,7 +105,8 @@ class Credentials:
         for service in (f"{address.scheme}://{address.authority}/", address.authority):
             found = self._ask_keyring(service, user)
             if found is not None:
-                self.remember(f"{address.scheme}://{address.authority}/", found)
+                with self._lock:
+                    self._ring[address.origin] = found
                 return found
         return None
 
