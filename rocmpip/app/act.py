@@ -11,7 +11,7 @@ from pathlib import Path
 from rocmpip.app.family import alias_for
 from rocmpip.app.policy import pinned_route
 from rocmpip.app.session import Session
-from rocmpip.app.solve import line_text
+from rocmpip.app.lines import line_text
 from rocmpip.model.errors import BuildFailed, RocmpipError
 from rocmpip.model.packages import File
 from rocmpip.model.plan import Plan, PlanItem

@@ -42,7 +42,7 @@ class Context:
 
     @cached_property
     def book(self) -> RecipeBook:
-        from rocmpip.app.recipe import load_layers
+        from rocmpip.app.layers import load_layers
 
         return load_layers(self.settings, self.env, self.cwd, self.recipe_files)
 
@@ -98,7 +98,14 @@ def gather(command: str, argv: Sequence[str], *, env: Mapping[str, str] | None =
     }
     settings = load_settings(flags, env, cwd)
     platform, found, installed = detect_platform(
-        env=env, gfx=settings.gfx, rocm=settings.rocm, python=request.python or settings.python
+        env=env,
+        gfx=settings.gfx,
+        gfx_source=settings.where.get("gfx", "--gfx"),
+        rocm=settings.rocm,
+        rocm_source=settings.where.get("rocm", "--rocm"),
+        python=request.python or settings.python,
+        cwd=cwd,
+        catalogue=settings.catalogue_path,
     )
     return Context(
         env=env,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from rocmpip.app.context import Context, gather
 from rocmpip.model.errors import Interrupted, RocmpipError
@@ -39,7 +40,7 @@ def _install(argv: Sequence[str]) -> int:
     context = gather(COMMAND, argv)
     as_json = context.ours.json
     if passes_through(context) and not as_json:
-        return plain_pip(context, argv)
+        plain_pip(context, argv)
     with terminated_as_interrupt():
         return plan_and_act(context, as_json=as_json)
 
@@ -49,7 +50,7 @@ def passes_through(context: Context) -> bool:
     return context.platform.state == "none"
 
 
-def plain_pip(context: Context, argv: Sequence[str]) -> int:
+def plain_pip(context: Context, argv: Sequence[str]) -> NoReturn:
     """Become pip; one line on stderr when torch was asked for."""
     from rocmpip.app.request import pip_argv
     from rocmpip.target.pip import become_pip
@@ -57,7 +58,7 @@ def plain_pip(context: Context, argv: Sequence[str]) -> int:
     names = [line.name for line in context.request.requirements]
     if any(name in ("torch", "torchvision", "torchaudio") for name in names):
         say.note("no AMD GPU and no ROCm seen here: pip goes on alone (say --gfx to get ROCm builds)")
-    return become_pip(pip_argv(COMMAND, argv, context), context.target, context.env)
+    become_pip(pip_argv(COMMAND, argv), context.target, context.env)
 
 
 def plan_and_act(context: Context, *, as_json: bool) -> int:
@@ -65,7 +66,7 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
     from rocmpip.app.request import sorted_request
     from rocmpip.app.session import open_session
 
-    if context.ours.warn_system and context.target.kind == "system":
+    if context.target.kind == "system" and not context.platform.container:
         say.warning(f"{context.target.python} is neither a virtual environment nor a container")
     asked = sorted_request(context)
     with open_session(context, asked) as session:
@@ -97,10 +98,15 @@ def pip_failed(code: int) -> RocmpipError:
 
 def result(context: Context, plan: Plan, **more: object) -> dict[str, object]:
     """``result`` of the JSON envelope: plan, family, and platform as ``detect`` gives it."""
-    from rocmpip.app.detect import detect_result
+    from rocmpip.app.detect import platform_result, python_result, torch_result
     from rocmpip.report.plan import plan_json
 
-    return {**plan_json(plan), "platform": detect_result(context.platform, context.target, context.installed), **more}
+    platform = {
+        **platform_result(context.platform),
+        "python": python_result(context.target),
+        "torch": torch_result(context.installed),
+    }
+    return {**plan_json(plan), "platform": platform, **more}
 
 
 def show(context: Context, plan: Plan, *, as_json: bool) -> int:

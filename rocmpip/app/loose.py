@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocmpip.app.solve import line_text
+from rocmpip.app.lines import line_text
 from rocmpip.model.errors import InputError
 from rocmpip.model.packages import RequirementLine
 from rocmpip.model.plan import Plan

@@ -32,6 +32,19 @@ class Pages(Protocol):
     def metadata(self, file: File) -> bytes: ...
 
 
+@dataclass(frozen=True)
+class Without:
+    """The client, without the torch of the families that were left out."""
+
+    client: Pages
+    left_out: Mapping[str, str]
+
+    def page(self, index_url: str, name: str) -> Page | Absent:
+        if name == "torch" and index_url in self.left_out:
+            return Absent(name, index_url, self.left_out[index_url])
+        return self.client.page(index_url, name)
+
+
 @dataclass
 class Family:
     """The choice of torch's build, made once per run and only when something asks for it."""
@@ -89,6 +102,7 @@ class Policy:
         *,
         extra: Mapping[str, SpecifierSet] | None = None,
         held: Mapping[str, str] | None = None,
+        left_out: Mapping[str, str] | None = None,
     ) -> None:
         self.context = context
         self.asked = asked
@@ -98,6 +112,8 @@ class Policy:
         self.family = Family(self._choose)
         self.sources: dict[str, dict[str, File]] = {}
         """Recipe name → version → the sdist that a virtual wheel stands for."""
+        self.left_out: dict[str, str] = dict(left_out or {})
+        """Index URL of a family that could not satisfy the whole set → why."""
 
     # -- the choice of torch -------------------------------------------------------------------------------------
 
@@ -111,7 +127,14 @@ class Policy:
             )
         from rocmpip.app.family import choose
 
-        return choose(context, self.asked, self.client, extra=self.extra, held=self.held, conflicts=self.conflicts())
+        return choose(
+            context,
+            self.asked,
+            Without(self.client, self.left_out),
+            extra=self.extra,
+            held=self.held,
+            conflicts=self.conflicts(),
+        )
 
     def conflicts(self) -> tuple[Conflict, ...]:
         """What the requested recipes forbid of torch, for the newest version of each that the user's words allow."""
@@ -159,24 +182,35 @@ class Policy:
             because=f"torch-family names come from {choice.family} alone",
         )
 
-    @staticmethod
-    def _family_filter(name: str, choice: FamilyChoice) -> Callable[[File], bool]:
-        pin = choice.pins.get(name)
-        if pin is not None:
-            exact = Version(pin)
-            return lambda file: version_of(file.filename) == exact
-        labelled = name.startswith(("torch", "triton"))
+    def _family_filter(self, name: str, choice: FamilyChoice) -> Callable[[File], bool]:
+        """Files of the chosen ROCm only; torch itself also must have kernels for every target."""
+        labelled = name.startswith(("torch", "triton", "pytorch"))
+        catalogue, targets = self.context.catalogue, self.context.platform.gfx_targets
+        held = self.held.get(name)
 
         def keep(file: File) -> bool:
             version = version_of(file.filename)
             if version is None:
                 return False
+            if held is not None:
+                return version == Version(held)
             rocm = rocm_of_label(str(version))
-            if rocm is not None:
-                return rocm.minor == choice.rocm.minor
-            return not labelled
+            if rocm is None:
+                return not labelled or name.endswith("triton-rocm")
+            if rocm.minor != choice.rocm.minor:
+                return False
+            return name != "torch" or not any(catalogue.lacks_kernels(str(version), gfx) for gfx in targets)
 
         return keep
+
+    def real_file(self, name: str, version: str) -> File | None:
+        """The file behind one that only the router has: ``rocm``'s sdist; None for an alias."""
+        choice = self.family.made
+        if name != "rocm" or choice is None:
+            return None
+        page = self.client.page(choice.index_url, name)
+        files = () if isinstance(page, Absent) else page.files
+        return next((file for file in files if str(version_of(file.filename)) == version), None)
 
     def _recipe_route(self, name: str) -> Route:
         from rocmpip.app.sources import recipe_route

@@ -2,16 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-
 
 if TYPE_CHECKING:
     from rocmpip.app.context import Context
+    from rocmpip.argv.request import Ours
+    from rocmpip.argv.table import Option
+    from rocmpip.model.machine import TargetEnv
+    from rocmpip.model.request import Request
     from rocmpip.plan.asked import Asked
 
 
+def read_request(
+    command: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, extra: tuple[Option, ...] = ()
+) -> tuple[Request, Ours, TargetEnv]:
+    """The request, our own options and the environment it is for. Raises UsageError and InputError, in pip's words where pip refuses."""
+    from rocmpip.argv.request import parse_request
+    from rocmpip.target.config import read_config
+    from rocmpip.target.environment import find_environment
+    from rocmpip.target.files import reader
+    from rocmpip.target.pip import option_arity, pip_command
+
+    target = find_environment(python_option(argv), env=env, cwd=cwd)
+    isolated = "--isolated" in argv
+    config = read_config(env, target.prefix, isolated=isolated)
+
+    def arity(name: str) -> int | None:
+        return option_arity(pip_command(target), command, env).get(name)
+
+    def fetch(url: str) -> str:
+        # Only the command line and the configuration decide how a remote requirement file is reached.
+        from rocmpip.index.client import Client
+
+        plain = [word for word in argv]
+        options, _ = parse_request(
+            without_remote(plain), command=command, env=env, config=config, cwd=cwd, read=reader(fetch), arity=arity
+        )
+        with_client = Client(options.index, env=env)
+        try:
+            return with_client.requirement_text(url)
+        finally:
+            with_client.close()
+
+    request, ours = parse_request(
+        argv, command=command, env=env, config=config, cwd=cwd, read=reader(fetch), arity=arity, extra=extra
+    )
+    return request, ours, target
+
+
+def python_option(argv: Sequence[str]) -> str:
+    """The value of ``--python``, wherever it stands; "" when it is not there. The last one counts, as pip has it."""
+    value = ""
+    for number, word in enumerate(argv):
+        if word == "--":
+            break
+        if word == "--python" and number + 1 < len(argv):
+            value = argv[number + 1]
+        elif word.startswith("--python="):
+            value = word.partition("=")[2]
+    return value
+
+
+def without_remote(argv: Sequence[str]) -> list[str]:
+    """``argv`` without requirement and constraint files that are fetched (they cannot say how they are reached themselves)."""
+    kept: list[str] = []
+    skip = False
+    for number, word in enumerate(argv):
+        if skip:
+            skip = False
+            continue
+        following = argv[number + 1] if number + 1 < len(argv) else ""
+        if word in ("-r", "--requirement", "-c", "--constraint") and following.startswith(("http:", "https:")):
+            skip = True
+            continue
+        name, _, value = word.partition("=")
+        if name in ("--requirement", "--constraint") and value.startswith(("http:", "https:")):
+            continue
+        if word.startswith(("-rhttp", "-chttp")):
+            continue
+        kept.append(word)
+    return kept
+
+
 def sorted_request(context: Context) -> Asked:
-    """The request sorted for planning, plus what local source folders declare statically."""
+    """The request sorted for planning: the torch family, recipes, files, what is left to pip."""
     from rocmpip.plan.asked import sort_request
 
     active = context.platform.state != "none"
@@ -22,3 +97,27 @@ def sorted_request(context: Context) -> Asked:
         has_recipe=lambda name: active and context.book.get(name) is not None,
         forbidden=lambda name: context.catalogue.forbidden(name) if active else None,
     )
+
+
+_OURS_VALUED = frozenset(("--gfx", "--rocm", "--channel", "--recipe", "--jobs", "--rebuild", "--python"))
+_OURS_FLAGS = frozenset(("--json", "--keep-build", "--only-ready", "--hsa-override", "--map-cuda-names"))
+
+
+def pip_argv(command: str, argv: Sequence[str]) -> list[str]:
+    """The command line that plain pip gets: the user's words without our own options."""
+    kept: list[str] = []
+    words = iter(argv)
+    for word in words:
+        if word == "--":
+            kept.append(word)
+            kept.extend(words)
+            break
+        name, equals, _ = word.partition("=")
+        if name in _OURS_VALUED:
+            if not equals:
+                next(words, None)
+            continue
+        if word in _OURS_FLAGS:
+            continue
+        kept.append(word)
+    return [command, *kept]

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import SpecifierSet
-
 from rocmpip.app.context import Context
 from rocmpip.app.policy import Policy
 from rocmpip.model.errors import Interrupted
@@ -31,8 +29,8 @@ class Session:
     client: Client
     policy: Policy
 
-    def again(self, *, extra: Mapping[str, SpecifierSet], held: Mapping[str, str]) -> Policy:
-        self.policy = Policy(self.context, self.asked, self.client, extra=extra, held=held)
+    def again(self, *, held: Mapping[str, str], left_out: Mapping[str, str] | None = None) -> Policy:
+        self.policy = Policy(self.context, self.asked, self.client, held=held, left_out=left_out)
         return self.policy
 
     @contextmanager

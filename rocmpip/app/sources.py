@@ -44,7 +44,7 @@ def newest_version(policy: Policy, name: str, specifier: SpecifierSet) -> str:
 def ready_wheels(policy: Policy, name: str) -> tuple[str, ...]:
     """Indexes with ready ROCm wheels of ``name`` for this machine, as its recipe tells."""
     context = policy.context.recipe_context(torch=policy.held.get("torch", ""))
-    return tuple(dict.fromkeys(ready.index for ready in policy.context.book.ready_wheels(name, context)))
+    return tuple(dict.fromkeys(ready.index for ready in policy.context.book.ready_wheels(name, None, context)))
 
 
 def _is_rocm_wheel(file: File, policy: Policy) -> bool:

@@ -27,6 +27,8 @@ class Resolved:
     """Named by URL or path rather than found on an index."""
     extras: tuple[str, ...] = ()
     """Extras asked of it."""
+    from_source: bool = False
+    """An sdist, which pip (or a recipe) builds."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,8 @@ def closure(
     return parents
 
 
-def assemble(resolved: Sequence[Resolved], facts: Facts) -> Plan:
-    """The plan in install order: torch family, builds, the rest; kept packages stand where they belong."""
+def assemble(resolved: Sequence[Resolved], facts: Facts, *, kept: Sequence[str] = ()) -> Plan:
+    """The plan in install order: torch family, builds, the rest. ``kept``: installed packages that the answer stands on."""
     by_name = {item.name: item for item in resolved}
     requires = {name: dist.requires_dist for name, dist in facts.installed.items()}
     requires.update({name: item.requires_dist for name, item in by_name.items()})
@@ -114,7 +116,8 @@ def assemble(resolved: Sequence[Resolved], facts: Facts) -> Plan:
     for item in resolved:
         roots.setdefault(item.name, item.extras) if item.requested else None
     parents = closure(roots, requires, facts.environment)
-    names = list(dict.fromkeys([*by_name, *(name for name in parents if name in facts.installed)]))
+    here = {*kept, *(name for name in parents if name in facts.installed)} - set(by_name)
+    names = [*by_name, *sorted(name for name in here if name in facts.installed)]
     items = [_item(name, by_name.get(name), parents.get(name, []), facts) for name in names]
     items.sort(key=lambda item: (_rank(item, facts), item.name))
     return Plan(items=tuple(items), choice=facts.choice, notes=_notes(facts))
