@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Made", "Package", "Toolbox", "build_environment", "build_item", "build_package", "overlay", "run_build", "toolbox"]
 
+_REACH = frozenset(
+    {"NETRC", *(name for one in ("http", "https", "all", "no") for name in (f"{one}_proxy", f"{one}_proxy".upper()))}
+)
+"""Beside PIP_*: how a pip reaches its servers. Nothing else of a pip's environment belongs into a build's."""
+
 TEMPLATE = "_torch-extension"
 """The shipped recipe for any source that needs torch to build."""
 
@@ -45,7 +50,7 @@ def toolbox(context: Context, pip_argv: Sequence[str], pip_env: Mapping[str, str
         target=context.target,
         torch=torch,
         pip_argv=tuple(pip_argv),
-        pip_env={key: value for key, value in pip_env.items() if context.env.get(key) != value},
+        pip_env={key: value for key, value in pip_env.items() if key.startswith("PIP_") or key in _REACH},
         user_env=context.env,
         wheelhouse=wheelhouse_of(context.settings, say.warning),
         logs=logs_of(context),
@@ -149,9 +154,7 @@ def build_environment(pip: Pip, where: Path) -> dict[str, str]:
     torch = context.installed_versions.get("torch", "")
     recipe: ResolvedRecipe = context.book.resolve(TEMPLATE, "0", context.recipe_context(torch=torch))
     root = context.platform.rocm_root
-    jobs = decide_jobs(
-        read_limits(), recipe.memory_per_job, asked=context.ours.jobs or context.settings.jobs, env=context.env
-    )
+    jobs = decide_jobs(read_limits(), recipe.memory_per_job, asked=context.ours.jobs or context.settings.jobs, env=context.env)
     made = compose_environment(
         user=context.env,
         pip={},

@@ -5,7 +5,6 @@ from rocmpip.build.environment import build_environment as compose_environment
 from rocmpip.build.environment import config_settings, users_own
 from rocmpip.build.git import fetch_git, git_digest
 from rocmpip.build.job import BuildJob, BuiltWheel, Progress
-from rocmpip.build.record import read_installed, read_wheel
 from rocmpip.build.sources import source_digest
 from rocmpip.build.surroundings import compiler_identity, look_around
 
@@ -20,8 +19,6 @@ __all__ = [
     "fetch_git",
     "git_digest",
     "look_around",
-    "read_installed",
-    "read_wheel",
     "source_digest",
     "users_own",
     "verdict",

@@ -95,9 +95,7 @@ def _place_with_room(env: Mapping[str, str], notes: list[str]) -> Path:
 class _Build:
     """The steps of one build, with what they share."""
 
-    def __init__(
-        self, job: BuildJob, work: Path, notes: list[str], progress: Tell | None, diagnose: Diagnose | None
-    ) -> None:
+    def __init__(self, job: BuildJob, work: Path, notes: list[str], progress: Tell | None, diagnose: Diagnose | None) -> None:
         self.job = job
         self.work = work
         self.notes = notes
@@ -154,7 +152,9 @@ class _Build:
         """What steers the build, at the top of its log: what we set, never the user's whole environment."""
         job = self.job
         log.write(f"rocmpip: {job.recipe.name} {job.recipe.version} for {', '.join(job.gfx) or 'no GPU'}")
-        log.write(f"rocmpip: recipe {job.recipe.name} ({job.recipe.layer}), ROCm {job.rocm} in {job.rocm_root}, torch {job.torch}")
+        log.write(
+            f"rocmpip: recipe {job.recipe.name} ({job.recipe.layer}), ROCm {job.rocm} in {job.rocm_root}, torch {job.torch}"
+        )
         for note in self.notes:
             log.write(f"rocmpip: {note}")
         for key, value in sorted(environment.set_by_us.items()):

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from rocmpip.build.surroundings import CompileCache, Surroundings
 from rocmpip.model.recipe import ResolvedRecipe
@@ -17,11 +18,21 @@ _CUDA_VARIABLES = (
     "TORCH_CUDA_ARCH_LIST", "CUDNN_HOME", "CUDNN_PATH", "CUDNN_ROOT", "NCCL_HOME", "NCCL_ROOT",
 )  # fmt: skip
 # Lists of folders that a compiler or linker searches.
-_SEARCH_LISTS = ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "CMAKE_PREFIX_PATH")
+_SEARCH_LISTS = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "CMAKE_PREFIX_PATH",
+)
 _CUDA_FOLDER = re.compile(r"(?:^|/)cuda(?:-[\d.]+)?(?:/|$)|/nvidia/(?:cuda|cu\d)", re.IGNORECASE)
 _SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"})
 
-_SECRET_NAME = re.compile(r"TOKEN|PASSW(?:OR)?D|SECRET|API_?KEY|ACCESS_?KEY|CREDENTIAL|PRIVATE|_AUTH|^AUTH|_PAT$", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"TOKEN|PASSW(?:OR)?D|SECRET|API_?KEY|ACCESS_?KEY|CREDENTIAL|PRIVATE|_AUTH|^AUTH|_PAT$", re.IGNORECASE
+)
 _USERINFO = re.compile(r"://([^/\s@]*)@")
 
 
@@ -96,9 +107,7 @@ def _drop_cuda(variables: dict[str, str], around: Surroundings, said: list[str])
                 del variables[name]
 
 
-def _rocm(
-    rocm_root: str, hip_root: str, around: Surroundings, said: list[str], user: Mapping[str, str]
-) -> dict[str, str]:
+def _rocm(rocm_root: str, hip_root: str, around: Surroundings, said: list[str], user: Mapping[str, str]) -> dict[str, str]:
     values = {"HIP_PLATFORM": "amd"}
     if rocm_root:
         values |= {"ROCM_PATH": rocm_root, "ROCM_HOME": rocm_root}
@@ -121,9 +130,7 @@ def users_own(recipe: ResolvedRecipe, user: Mapping[str, str]) -> tuple[str, ...
     compilers' own. They are part of the fingerprint."""
     set_by_recipe = {value.key: value for value in recipe.env}
     winning = {
-        key: user[key]
-        for key, value in set_by_recipe.items()
-        if user.get(key) and user[key] != value.value and not value.force
+        key: user[key] for key, value in set_by_recipe.items() if user.get(key) and user[key] != value.value and not value.force
     }
     steering = {key: user[key] for key in _STEERING if user.get(key) and key not in set_by_recipe}
     return tuple(f"{key}={value}" for key, value in sorted({**steering, **winning}.items()))
@@ -150,7 +157,7 @@ def _cache(cache: CompileCache | None, user: Mapping[str, str], overlay: str) ->
     values = {f"CMAKE_{language}_COMPILER_LAUNCHER": cache.program for language in languages}
     if cache.kind == "ccache":
         # Work folders have a new name each time: paths below them are written relative, so that they still hit.
-        base = os.path.dirname(overlay) if overlay else ""
+        base = str(Path(overlay).parent) if overlay else ""
         values |= {"CCACHE_NOHASHDIR": "1", **({"CCACHE_BASEDIR": base} if base else {})}
     return {key: value for key, value in values.items() if not user.get(key)}
 
@@ -173,9 +180,9 @@ def _paths(
     user: Mapping[str, str], around: Surroundings, rocm_root: str, python_bin: str, overlay: str, torch: str
 ) -> dict[str, str]:
     values: dict[str, str] = {}
-    rocm_bin = os.path.join(rocm_root, "bin") if rocm_root not in ("", "/", "/usr") else ""
+    rocm_bin = str(Path(rocm_root) / "bin") if rocm_root not in ("", "/", "/usr") else ""
     masquerade = around.cache.masquerade if around.cache else ""
-    first = [os.path.join(overlay, "bin") if overlay else "", python_bin, masquerade, rocm_bin]
+    first = [str(Path(overlay) / "bin") if overlay else "", python_bin, masquerade, rocm_bin]
     rest = [folder for folder in user.get("PATH", os.defpath).split(os.pathsep) if folder]
     values["PATH"] = os.pathsep.join(dict.fromkeys([*(folder for folder in first if folder), *rest]))
     if overlay:

@@ -31,7 +31,9 @@ _MEMORY = re.compile(
     re.IGNORECASE,
 )
 _CMAKE = re.compile(r"^CMake Error(?: at [^:]+:\d+)?")
-_PYTHON = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failed|NotFound)(?:: .*)?$|^(?:AssertionError|SystemExit)\b")
+_PYTHON = re.compile(
+    r"^(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failed|NotFound)(?:: .*)?$|^(?:AssertionError|SystemExit)\b"
+)
 _GENERIC = re.compile(r"^\s*(?:error|ERROR|fatal)\s*:\s*\S", re.IGNORECASE)
 _HARMLESS = re.compile(r"0 errors?\b|warning: |-Werror|error-limit|no error", re.IGNORECASE)
 
@@ -93,6 +95,11 @@ def out_of_memory(line: str) -> bool:
     return bool(_MEMORY.search(line))
 
 
+_PROBE = re.compile(
+    r"(?:^|/)tmp\w*/(?:tmp|cc)\w+(?:/\w+)?\.c\w*:|conftest|CMakeTmp|CMakeScratch|TryCompile|_configtest|<stdin>"
+)
+
+
 def _probe(text: str) -> bool:
     """Errors of small test programs that configure scripts compile on purpose."""
-    return bool(re.search(r"/tmp\w*/(?:tmp|cc)\w+\.c\w*:|conftest|CMakeTmp|CMakeScratch|TryCompile|_configtest|/dev/null", text))
+    return bool(_PROBE.search(text))

@@ -64,9 +64,7 @@ def refuse_missing(recipe: ResolvedRecipe, missing: tuple[Missing, ...]) -> None
         return
     lines = []
     for label, command in (("apt", "apt-get install"), ("dnf", "dnf install"), ("therock", "pip install")):
-        packages = dict.fromkeys(
-            word for one in missing for word in str(getattr(one.need, label)).split() if word
-        )
+        packages = dict.fromkeys(word for one in missing for word in str(getattr(one.need, label)).split() if word)
         if packages:
             name = {"apt": "Debian, Ubuntu", "dnf": "Fedora, RHEL", "therock": "TheRock"}[label]
             lines.append(f"{name}: {command} {' '.join(packages)}")
@@ -86,8 +84,8 @@ def _project(requirement: str) -> str:
 
 
 def _tool(need: SystemNeed, roots: tuple[str, ...], env: Mapping[str, str], prefix: str) -> Missing | None:
-    folders = [os.path.join(root, *place) for root in roots for place in (("bin",), ("llvm", "bin"), ("lib", "llvm", "bin"))]
-    folders += [os.path.join(prefix, "bin")] if prefix else []
+    folders = [str(Path(root, *place)) for root in roots for place in (("bin",), ("llvm", "bin"), ("lib", "llvm", "bin"))]
+    folders += [str(Path(prefix) / "bin")] if prefix else []
     path = os.pathsep.join([env.get("PATH", os.defpath), *folders])
     program = shutil.which(need.name, path=path)
     if program is None:
@@ -108,13 +106,13 @@ def _tool(need: SystemNeed, roots: tuple[str, ...], env: Mapping[str, str], pref
 
 def _include_folders(roots: tuple[str, ...], env: Mapping[str, str]) -> list[str]:
     listed = [folder for name in ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH") for folder in env.get(name, "").split(":")]
-    own = [os.path.join(root, "include") for root in roots]
+    own = [str(Path(root) / "include") for root in roots]
     return [*own, *listed, "/usr/include", "/usr/local/include", *(f"/usr/include/{arch}" for arch in _multiarch())]
 
 
 def _library_folders(roots: tuple[str, ...], env: Mapping[str, str]) -> list[str]:
     listed = [folder for name in ("LIBRARY_PATH", "LD_LIBRARY_PATH") for folder in env.get(name, "").split(":")]
-    own = [os.path.join(root, leaf) for root in roots for leaf in ("lib", "lib64")]
+    own = [str(Path(root) / leaf) for root in roots for leaf in ("lib", "lib64")]
     system = ["/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib", "/usr/local/lib64"]
     arches = [f"{base}/{arch}" for base in ("/usr/lib", "/lib") for arch in _multiarch()]
     return [*own, *listed, *system, *arches]
@@ -127,7 +125,7 @@ def _multiarch() -> tuple[str, ...]:
 
 
 def _file(need: SystemNeed, folders: list[str], names: tuple[str, ...]) -> Missing | None:
-    there = any(folder and os.path.exists(os.path.join(folder, name)) for folder in folders for name in names)
+    there = any(folder and (Path(folder) / name).exists() for folder in folders for name in names)
     return None if there else Missing(need)
 
 

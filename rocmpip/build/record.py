@@ -1,4 +1,4 @@
-"""Write the provenance record into a wheel's dist-info, and read it back from a wheel or an installed package."""
+"""Write the provenance record into a wheel's dist-info (``rocmpip.elf`` reads it back)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import zipfile
 from pathlib import Path
 
 from rocmpip.model.errors import BuildFailed
-from rocmpip.model.provenance import FILENAME, Provenance, from_json
-
-_LIMIT = 1 << 20
+from rocmpip.model.provenance import FILENAME, Provenance
 
 
 def encode(provenance: Provenance) -> bytes:
@@ -30,9 +28,7 @@ def write_record(wheel: Path, target: Path, provenance: Provenance) -> None:
     """
     payload = encode(provenance)
     with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as after:
-        record = next(
-            (name for name in before.namelist() if name.endswith(".dist-info/RECORD") and name.count("/") == 1), None
-        )
+        record = next((name for name in before.namelist() if name.endswith(".dist-info/RECORD") and name.count("/") == 1), None)
         if record is None:
             raise BuildFailed(f"{wheel.name} has no RECORD", why="the build made something that is no wheel")
         place = record.removesuffix("RECORD") + FILENAME
@@ -62,25 +58,3 @@ def _updated(record: bytes, own: str, place: str, payload: bytes) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode("utf-8")
-
-
-def read_wheel(wheel: Path) -> Provenance | None:
-    """The record inside a wheel, None when it has none. Raises ValueError for a broken one, OSError, BadZipFile."""
-    with zipfile.ZipFile(wheel) as archive:
-        for member in archive.infolist():
-            if member.filename.endswith(f".dist-info/{FILENAME}") and member.filename.count("/") == 1:
-                if member.file_size > _LIMIT:
-                    raise ValueError("the provenance record is too large")
-                return from_json(json.loads(archive.read(member)))
-    return None
-
-
-def read_installed(dist_info: Path) -> Provenance | None:
-    """The record of an installed package by its ``.dist-info`` folder; None when it has none or it cannot be read."""
-    path = dist_info / FILENAME
-    try:
-        if path.stat().st_size > _LIMIT:
-            return None
-        return from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return None

@@ -130,9 +130,7 @@ def _set_ulimits(pid: int, ulimits: Mapping[str, int], log: Log) -> None:
             log.write(f"rocmpip: ulimit {name} is {soft}, less than the {wanted} asked for: the hard limit does not allow more")
 
 
-def _follow(
-    process: subprocess.Popen[bytes], log: Log, on_beat: Callable[[str, tuple[int, int] | None], None] | None
-) -> None:
+def _follow(process: subprocess.Popen[bytes], log: Log, on_beat: Callable[[str, tuple[int, int] | None], None] | None) -> None:
     """Read until the program ends. A background child that keeps the pipe open (a compile cache's server) is not waited for."""
     assert process.stdout is not None
     descriptor = process.stdout.fileno()

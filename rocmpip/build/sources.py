@@ -120,8 +120,7 @@ def make_modern(project: Path) -> None:
     (up to 25.2 pip would run ``setup.py bdist_wheel`` and leave ``-C`` values unread)."""
     if not (project / "pyproject.toml").exists():
         (project / "pyproject.toml").write_text(
-            '[build-system]\nrequires = ["setuptools>=40.8.0", "wheel"]\n'
-            'build-backend = "setuptools.build_meta:__legacy__"\n',
+            '[build-system]\nrequires = ["setuptools>=40.8.0", "wheel"]\nbuild-backend = "setuptools.build_meta:__legacy__"\n',
             encoding="utf-8",
         )
 

@@ -54,9 +54,7 @@ def look_around(rocm_root: str, hip_root: str, env: Mapping[str, str], *, compil
         device_libs=next(
             (str(Path(root) / place) for root in roots for place in _DEVICE_LIBS if _has_bitcode(Path(root) / place)), ""
         ),
-        nvcc_folders=frozenset(
-            folder for folder in path.split(os.pathsep) if folder and (Path(folder) / "nvcc").is_file()
-        ),
+        nvcc_folders=frozenset(folder for folder in path.split(os.pathsep) if folder and (Path(folder) / "nvcc").is_file()),
         hipcc=next(
             (found for root in roots if (found := shutil.which("hipcc", path=str(Path(root) / "bin")))),
             shutil.which("hipcc", path=path) or "",

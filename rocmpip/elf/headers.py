@@ -119,7 +119,7 @@ class ElfFile:
         if self._phentsize != width:
             raise ElfError(f"program headers of {self._phentsize} bytes instead of {width}")
         table = exactly(self.source, self._phoff, self._phnum * width, "program header table")
-        return [tuple(row[i] for i in order) for row in struct.iter_unpack(layout, table)]  # type: ignore[misc]
+        return [tuple(row[i] for i in order) for row in struct.iter_unpack(layout, table)]
 
     def dynamic(self) -> Dynamic:
         """The dynamic table; empty for a static file."""

@@ -23,7 +23,8 @@ def stem(library: str) -> str:
 def links(needed: tuple[str, ...], forbidden: tuple[str, ...]) -> tuple[str, ...]:
     """Those of ``needed`` that are one of ``forbidden`` (``libcudart.so`` or ``libcudart``), whatever version and mangling."""
     stems = {stem(name) for name in forbidden}
-    return tuple(name for name in needed if stem(name) in stems or re.fullmatch(r"libcudnn\w*", stem(name)) and "libcudnn" in stems)
+    # cuDNN is split: libcudnn_ops, libcudnn_cnn_infer … count as libcudnn.
+    return tuple(name for name in needed if {stem(name), stem(name).split("_")[0]} & stems)
 
 
 def cuda_links(needed: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from rocmpip.elf.bundle import bundles, is_bundle
 from rocmpip.elf.headers import MAGIC, ElfFile
+from rocmpip.elf.links import cuda_links
 from rocmpip.elf.source import ElfError, PartSource, Source, opened
 from rocmpip.elf.targets import EM_AMDGPU, CodeObject, from_flags
 
@@ -40,6 +42,36 @@ class FileReport:
     def gfx(self) -> tuple[str, ...]:
         """Targets without features, sorted, without repeats."""
         return tuple(sorted({found.target for found in self.code_objects}))
+
+    @property
+    def cuda_links(self) -> tuple[str, ...]:
+        """CUDA libraries it needs."""
+        return cuda_links(self.needed)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "path": self.path,
+            "size": self.size,
+            "arch": self.arch,
+            "gfx": list(self.gfx),
+            "kinds": list(self.kinds),
+            "code_objects": [
+                {"target": target, "count": count, "size": size} for target, count, size in counted(self.code_objects)
+            ],
+            "needed": list(self.needed),
+            "cuda_links": list(self.cuda_links),
+            "runpath": list(self.runpath),
+            "problem": self.problem,
+        }
+
+
+def counted(objects: tuple[CodeObject, ...]) -> list[tuple[str, int, int]]:
+    """(target with features, how many, bytes), sorted: one code object for each source file and target."""
+    rows: dict[str, tuple[int, int]] = {}
+    for found in objects:
+        count, size = rows.get(str(found), (0, 0))
+        rows[str(found)] = (count + 1, size + found.size)
+    return [(target, count, size) for target, (count, size) in sorted(rows.items())]
 
 
 def interesting(head: bytes) -> bool:
@@ -100,6 +132,14 @@ def _bundles_only(source: Source, path: str) -> FileReport:
     except ElfError as trouble:
         problem = str(trouble)
     return FileReport(path, source.size, "", tuple(sorted(kinds)), tuple(objects), problem=problem)
+
+
+def examine_file(path: str | os.PathLike[str]) -> FileReport:
+    """One library, loose code object or bundle. Raises ElfError for what is none of them, OSError when it cannot be read."""
+    with opened(path) as source:
+        if not interesting(source.read(0, HEAD)):
+            raise ElfError("neither an ELF file nor an offload bundle")
+        return examine_source(source, Path(path).name)
 
 
 def code_objects(data: Data) -> tuple[CodeObject, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from pathlib import Path
 
-from rocmpip.elf.links import cuda_links, links
+from rocmpip.elf.links import links
 from rocmpip.elf.objects import HEAD, FileReport, examine_source, interesting
 from rocmpip.elf.source import BytesSource, ElfError, FileSource, Source
 from rocmpip.elf.targets import CodeObject, covers
@@ -55,7 +55,7 @@ class WheelReport:
     @property
     def cuda_links(self) -> tuple[str, ...]:
         """CUDA libraries that some file needs, bundled or not."""
-        return tuple(sorted({name for file in self.files for name in cuda_links(file.needed)}))
+        return tuple(sorted({name for file in self.files for name in file.cuda_links}))
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -80,34 +80,9 @@ class WheelReport:
             "kinds": list(self.kinds),
             "links": list(self.links),
             "cuda_links": list(self.cuda_links),
-            "files": [_file_json(file) for file in self.files],
+            "files": [file.as_json() for file in self.files],
             "problems": list(self.problems),
         }
-
-
-def counted(objects: tuple[CodeObject, ...]) -> list[tuple[str, int, int]]:
-    """(target with features, how many, bytes), sorted: a library has one code object for each source file and target."""
-    rows: dict[str, tuple[int, int]] = {}
-    for found in objects:
-        count, size = rows.get(str(found), (0, 0))
-        rows[str(found)] = (count + 1, size + found.size)
-    return [(target, count, size) for target, (count, size) in sorted(rows.items())]
-
-
-def _file_json(file: FileReport) -> dict[str, object]:
-    return {
-        "path": file.path,
-        "size": file.size,
-        "arch": file.arch,
-        "kinds": list(file.kinds),
-        "code_objects": [
-            {"target": target, "count": count, "size": size} for target, count, size in counted(file.code_objects)
-        ],
-        "needed": list(file.needed),
-        "cuda_links": list(cuda_links(file.needed)),
-        "runpath": list(file.runpath),
-        "problem": file.problem,
-    }
 
 
 def examine_wheel(path: str | os.PathLike[str]) -> WheelReport:

@@ -1,0 +1,36 @@
+"""Read the provenance record that rocmpip writes into the wheels it builds."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+from rocmpip.model.provenance import FILENAME, Provenance, from_json
+
+_LIMIT = 1 << 20
+
+
+def read_wheel(wheel: Path) -> Provenance | None:
+    """The record inside a wheel, None when it has none. Raises ValueError for a broken record or wheel, OSError."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for member in archive.infolist():
+                if member.filename.endswith(f".dist-info/{FILENAME}") and member.filename.count("/") == 1:
+                    if member.file_size > _LIMIT:
+                        raise ValueError("the provenance record is too large")
+                    return from_json(json.loads(archive.read(member)))
+    except (zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError) as problem:
+        raise ValueError(f"{wheel.name} is not a readable wheel: {problem}") from problem
+    return None
+
+
+def read_installed(dist_info: Path) -> Provenance | None:
+    """The record of an installed package by its ``.dist-info`` folder; None when it has none or it cannot be read."""
+    path = dist_info / FILENAME
+    try:
+        if path.stat().st_size > _LIMIT:
+            return None
+        return from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None
