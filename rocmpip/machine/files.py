@@ -5,7 +5,7 @@ and sources are the machine's own, without the root.
 """
 
 # Plain os calls: pathlib alone costs a good part of the time that detection may take.
-# ruff: noqa: PTH115, PTH116, PTH118, PTH208
+# ruff: noqa: PTH114, PTH115, PTH116, PTH118, PTH208
 from __future__ import annotations
 
 import errno
@@ -134,11 +134,17 @@ class Tree:
     def _is(self, path: str, test: Callable[[str], bool]) -> bool:
         try:
             return test(self.host(path))
-        except OSError:
+        except OSError as problem:
+            self.complain(path, problem)
             return False
 
     def exists(self, path: str) -> bool:
         return self._is(path, os.path.exists)
+
+    def leads_nowhere(self, path: str) -> bool:
+        """True for a link whose end is missing (or never reached)."""
+        folder, name = os.path.split(path)
+        return self._is(folder, lambda where: os.path.islink(os.path.join(where, name))) and not self.exists(path)
 
     def is_folder(self, path: str) -> bool:
         return self._is(path, os.path.isdir)

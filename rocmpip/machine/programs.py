@@ -7,8 +7,9 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 OUTPUT_LIMIT = 4 * 1024 * 1024
 
@@ -31,10 +32,28 @@ def output_of(argv: Sequence[str], *, env: Mapping[str, str], time_limit: float)
     except (OSError, ValueError) as problem:
         raise Unanswered(f"cannot be started: {getattr(problem, 'strerror', None) or problem}") from None
     try:
-        data = _read(child, time.monotonic() + time_limit, time_limit)
+        with _terminable():
+            data = _read(child, time.monotonic() + time_limit, time_limit)
     finally:
         _end(child)
     return child.returncode, data.decode("utf-8", "replace")
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM unwinds the stack, so that the child ends too; where someone handles it already, that stays."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _read(child: subprocess.Popen[bytes], deadline: float, time_limit: float) -> bytes:

@@ -22,36 +22,44 @@ HIP_HEADERS = ("include/hip/hip_version.h", "share/hip/version")
 # From ROCm 10 on, HIP counts on from 7.14 by itself (ROCm 10.1 has HIP 7.16).
 _LAST_SHARED_HIP = (7, 14)
 _VARIABLES = ("ROCM_PATH", "HIP_PATH")
+_SDK_PREFIX = "_rocm_sdk_"
+"""Folders of ROCm from pip, beside each other in site-packages: _rocm_sdk_core, _rocm_sdk_devel, …"""
 
 
 class _Candidate:
     """A folder that may be a root. A plain class: on the way of ``detect`` a dataclass costs more than reading the root.
 
     ``label`` is the variable that named it, or "". ``expected`` folders are ROCm's alone: one without a version is broken.
+    ``pip`` is the root that pip's distributions describe, when the folder is one of theirs.
     """
 
-    __slots__ = ("expected", "kind", "label", "path")
+    __slots__ = ("expected", "kind", "label", "path", "pip")
 
-    def __init__(self, path: str, label: str = "", kind: str = "root", expected: bool = True) -> None:
+    def __init__(
+        self, path: str, label: str = "", kind: str = "root", expected: bool = True, pip: RocmRoot | None = None
+    ) -> None:
         self.path = path
         self.label = label
         self.kind = kind
         self.expected = expected
+        self.pip = pip
 
 
 def find_roots(tree: Tree, env: Mapping[str, str], pip_roots: Sequence[RocmRoot] = (), conda: str = "") -> tuple[RocmRoot, ...]:
     """All roots with a version, the winner first. ``pip_roots`` come from the target environment, outside the tree."""
     roots: list[RocmRoot] = []
     seen: set[str] = set()
-    _collect(tree, _machine_candidates(tree, env), roots, seen)
-    roots.extend(root for root in pip_roots if tree.real(root.path) not in seen or tree.root)
+    _collect(tree, _machine_candidates(tree, env, pip_roots), roots, seen)
+    named = {root.version for root in roots if root.kind == "pip"}
+    roots.extend(root for root in pip_roots if root.version not in named)
     conda = conda or env.get("CONDA_PREFIX", "")
     if conda.startswith("/"):
         _collect(tree, [_Candidate(conda, kind="conda", expected=False)], roots, seen)
     return tuple(roots)
 
 
-def _machine_candidates(tree: Tree, env: Mapping[str, str]) -> Iterator[_Candidate]:
+def _machine_candidates(tree: Tree, env: Mapping[str, str], pip_roots: Sequence[RocmRoot]) -> Iterator[_Candidate]:
+    sites = {root.path.rpartition("/")[0]: root for root in pip_roots}
     for variable in _VARIABLES:
         path = env.get(variable, "").rstrip("/")
         if not path:
@@ -64,9 +72,14 @@ def _machine_candidates(tree: Tree, env: Mapping[str, str]) -> Iterator[_Candida
             # ROCm before 6 kept HIP in a folder of its own below the root.
             if variable == "HIP_PATH" and path.endswith("/hip") and _version(tree, path[:-4]) is not None:
                 path = path[:-4]
-            yield _Candidate(path, variable, "distribution" if path == "/usr" else "root")
+            site, _, name = path.rpartition("/")
+            pip = sites.get(site) if name.startswith(_SDK_PREFIX) else None
+            kind = "pip" if pip else "distribution" if path == "/usr" else "root"
+            yield _Candidate(path, variable, kind, pip=pip)
     if tree.is_folder("/opt/rocm"):
         yield _Candidate("/opt/rocm")
+    elif tree.leads_nowhere("/opt/rocm"):
+        tree.note("/opt/rocm is a link that leads nowhere")
     for name in _by_number(tree.names("/opt"), "rocm-"):
         yield _Candidate(f"/opt/{name}")
     yield _Candidate("/usr", kind="distribution", expected=False)
@@ -92,7 +105,7 @@ def _collect(tree: Tree, candidates: Iterable[_Candidate], roots: list[RocmRoot]
             if real in seen:
                 found = True
                 continue
-            version = _version(tree, path)
+            version = _of_pip(candidate.pip) or _version(tree, path)
             if version is None:
                 continue
             found = True
@@ -115,6 +128,11 @@ def _with_cores(tree: Tree, candidate: _Candidate) -> Iterator[str]:
             yield f"{candidate.path}/core"
         for name in _by_number(names, "core-"):
             yield f"{candidate.path}/{name}"
+
+
+def _of_pip(root: RocmRoot | None) -> tuple[RocmVersion, str] | None:
+    """Folders of ROCm from pip hold no version file; their distribution has the version."""
+    return None if root is None or root.version is None else (root.version, root.source)
 
 
 def _version(tree: Tree, root: str) -> tuple[RocmVersion, str] | None:

@@ -23,5 +23,7 @@ def relevant(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_programs(env: Mapping[str, str]) -> dict[str, str]:
-    """``env`` for helper programs, which must tell what is there, not what is let through or renamed."""
-    return {name: value for name, value in env.items() if name not in VISIBLE and not name.startswith(OVERRIDE)}
+    """``env`` for helper programs, which must tell what is there, not what is let through or renamed, and write nothing."""
+    kept = {name: value for name, value in env.items() if name not in VISIBLE and not name.startswith(OVERRIDE)}
+    # amd-smi is a Python program.
+    return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -146,6 +148,21 @@ def gone(pid: int) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+def test_a_terminated_detection_leaves_no_program_behind(tmp_path: Path) -> None:
+    program(
+        tmp_path, "/usr/bin/rocminfo", f"sleep 600 & echo $! > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/child; wait\n"
+    )
+    code = f"from rocmpip.machine.probe import probe; probe(sysroot={str(tmp_path)!r}, env={{}}, time_limit=60)"
+    asking = subprocess.Popen([sys.executable, "-c", code])
+    for _ in range(500):
+        if (tmp_path / "child").exists():
+            break
+        time.sleep(0.02)
+    asking.terminate()
+    assert asking.wait(20) in (143, -15)
+    assert gone(int((tmp_path / "child").read_text()))
 
 
 def test_a_program_that_leaves_its_output_open_is_not_waited_for(tmp_path: Path) -> None:

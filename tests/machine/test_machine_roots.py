@@ -194,6 +194,25 @@ def test_links_that_lead_nowhere(tmp_path: Path) -> None:
     rows, notes = found(tmp_path)
     assert rows == []
     assert any("/opt/rocm-7.0.0" in note for note in notes)
+    assert "/opt/rocm is a link that leads nowhere" in notes
+
+
+def test_a_stale_link_is_told(tmp_path: Path) -> None:
+    (tmp_path / "opt").mkdir()
+    (tmp_path / "opt/rocm").symlink_to("rocm-5.7.1")
+    assert found(tmp_path) == ([], ["/opt/rocm is a link that leads nowhere"])
+
+
+def test_rocm_path_at_pip_s_rocm(tmp_path: Path) -> None:
+    rocm(tmp_path, "/opt/rocm", "6.4.0\n")
+    (tmp_path / "site/_rocm_sdk_devel").mkdir(parents=True)
+    pip = RocmRoot(parse_rocm("7.14.0"), "/site/_rocm_sdk_core", "/site/rocm_sdk_core-7.14.0.dist-info", "pip")
+    rows, notes = found(tmp_path, {"ROCM_PATH": "/site/_rocm_sdk_devel"}, (pip,))
+    assert rows == [
+        ("7.14.0", "/site/_rocm_sdk_devel", "ROCM_PATH, /site/rocm_sdk_core-7.14.0.dist-info", "pip"),
+        ("6.4.0", "/opt/rocm", "/opt/rocm/.info/version", "root"),
+    ]
+    assert notes == []
 
 
 def test_other_folders_of_opt_are_passed_over(tmp_path: Path) -> None:
