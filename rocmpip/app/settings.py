@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from rocmpip.model.errors import UsageError
@@ -13,9 +13,9 @@ from rocmpip.store.settings_file import set_value, unset_value
 from rocmpip.store.settings_table import BY_KEY, Row, expected, read_value
 
 
-def show(env: Mapping[str, str], cwd: str, trusted: Callable[[Path], bool] | None = None) -> dict[str, object]:
+def show(env: Mapping[str, str], cwd: str) -> dict[str, object]:
     """Every setting (``key``, ``value``, ``source``, ``variable``), the files that were looked for, and notes."""
-    settings = load_settings({}, env, cwd, trusted=trusted)
+    settings = load_settings({}, env, cwd)
     files = [("site", SITE_FILE), ("user", user_file(env)), ("project", project_file(cwd))]
     return {
         "settings": [

@@ -47,8 +47,8 @@ def load_settings(
 ) -> Settings:
     """The settings in force. ``flags`` holds what the command line says, by field name; None and "" count as not said.
 
-    ``trusted(pyproject)`` says whether a project may set where code comes from; without it no project may. What is
-    therefore left out is told in ``Settings.notes``. Raises BadConfiguration with every fault of every source at once.
+    ``trusted(pyproject)`` says whether a project may set where code comes from (default: the user's trust file). What is
+    left out because it may not is told in ``Settings.notes``. Raises BadConfiguration with every fault of every source at once.
     """
     home = env.get("HOME", "")
     faults: list[str] = []
@@ -73,7 +73,7 @@ def load_settings(
     if project is not None:
         told = known(_read_project(project, faults), f"{project} [tool.rocmpip]", faults)
         held_back = [key for key in told if BY_KEY[key].needs_trust]
-        if held_back and not (trusted is not None and trusted(project)):
+        if held_back and not (trusted or _trust_file(env))(project):
             notes.append(
                 f"{project} sets {', '.join(held_back)}, which say where code comes from: left out until you trust the project "
                 "(rocmpip recipe trust)"
@@ -90,6 +90,12 @@ def load_settings(
             details=tuple(faults) if len(faults) > 1 else (),
         )
     return _with_folders(Settings(**values, where=where, notes=tuple(notes)), env)  # type: ignore[arg-type]
+
+
+def _trust_file(env: Mapping[str, str]) -> Callable[[Path], bool]:
+    from rocmpip.store.trust import TrustStore, state_folder
+
+    return TrustStore(state_folder(env)).trusts_project
 
 
 def _with_folders(settings: Settings, env: Mapping[str, str]) -> Settings:

@@ -113,6 +113,18 @@ def test_a_project_says_where_code_comes_from_only_when_trusted(places: dict[str
     assert free.notes == ()
 
 
+def test_by_default_the_trust_file_is_asked(places: dict[str, Path]) -> None:
+    from rocmpip.store.trust import TrustStore, state_folder
+
+    env = {"HOME": str(places["home"])}
+    write(places["project"], '[tool.rocmpip]\npytorch_url = "https://mirror.example"\n')
+    assert load_settings({}, env, str(places["cwd"]), site=places["site"]).pytorch_url == ""
+    TrustStore(state_folder(env)).trust(pyproject=places["project"])
+    assert load_settings({}, env, str(places["cwd"]), site=places["site"]).pytorch_url == "https://mirror.example"
+    write(places["project"], '[tool.rocmpip]\npytorch_url = "https://other.example"\n')
+    assert load_settings({}, env, str(places["cwd"]), site=places["site"]).pytorch_url == ""
+
+
 def test_every_fault_is_told_at_once_with_file_and_key(places: dict[str, Path]) -> None:
     write(places["site"], 'chanel = "test"\n')
     write(places["user"], 'channel = "beta"\njobs = -1\n')
