@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rocmpip.catalogue.gfx import GfxTable
     from rocmpip.model.settings import Settings
 
+__all__ = ["detect_platform", "detect_result", "fast_main", "platform_result", "python_result", "show", "torch_result"]
+
 TORCH_FAMILY = (
     "torch",
     "torchvision",
