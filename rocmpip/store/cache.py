@@ -50,7 +50,8 @@ class PageCache:
             return None
         path = self._path(kind, key)
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            # Not blocking: a pipe in this place must not hold us up.
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return None
         try:
