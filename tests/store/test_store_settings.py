@@ -18,6 +18,7 @@ from rocmpip.model.settings import Settings
 from rocmpip.store.settings import load_settings
 from rocmpip.store.settings_file import set_value, unset_value
 from rocmpip.store.settings_table import BY_KEY, ROWS, read_value
+from tests.support import commands
 
 
 @pytest.fixture
@@ -233,9 +234,7 @@ def test_a_broken_file_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def rocmpip(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from rocmpip.cli.group import run; sys.exit(run(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, *argv]
-    return subprocess.run(command, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, check=False)
+    return commands.rocmpip(*argv, cwd=cwd, env={**os.environ, **env})
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -244,7 +243,7 @@ def test_the_command(tmp_path: Path) -> None:
     shown = rocmpip("settings", cwd=tmp_path, **env)
     assert f"gfx             gfx942  ({tmp_path}/c.toml)" in shown.stdout
     assert "jobs            3  (ROCMPIP_JOBS)" in shown.stdout
-    told = json.loads(rocmpip("settings", "--json", cwd=tmp_path, **env).stdout)
+    told = commands.envelope(rocmpip("settings", "--json", cwd=tmp_path, **env))
     assert told["ok"] is True
     assert {"key": "jobs", "value": 3, "source": "ROCMPIP_JOBS", "variable": "ROCMPIP_JOBS"} in told["result"]["settings"]
     undone = json.loads(rocmpip("settings", "unset", "gfx", "--json", cwd=tmp_path, **env).stdout)
