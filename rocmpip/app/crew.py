@@ -1,52 +1,66 @@
-"""A few threads that run small jobs in the order they came. Less to import than concurrent.futures, and no futures."""
+"""A few threads that fetch, and a queue that brings back what they got.
+
+Python runs one thread at a time, so only waiting is worth a thread: decoding and deciding happen in the one that asks.
+"""
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import queue
-import threading
 from collections.abc import Callable
+from typing import Any
 
-Job = Callable[[], object]
+Job = Callable[[], Any]
+Handler = Callable[[Any, "Exception | None"], None]
 
 
 class Crew:
-    """``put`` never waits. A job's exception is dropped: whoever needs its result asks for it and gets the exception."""
+    """``put`` never waits; ``run_one`` calls the handler of a finished job in the thread that calls it."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._idle = 0
-        self._lock = threading.Lock()
-        self._closed = False
+        self._jobs: queue.SimpleQueue[tuple[Job, Handler] | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[Handler, Any, Exception | None]] = queue.SimpleQueue()
+        self._threads = 0
+        self.open = 0
+        """Jobs whose handler has not been called yet."""
 
-    def put(self, job: Job) -> None:
-        """Run ``job`` soon, unless the crew was closed."""
-        if self._closed:
-            return
-        self._jobs.put(job)
-        with self._lock:
-            if self._jobs.qsize() > self._idle and len(self._threads) < self._size:
-                thread = threading.Thread(target=self._work, daemon=True)
-                self._threads.append(thread)
-                thread.start()
+    def put(self, job: Job, handler: Handler) -> None:
+        """Run ``job`` in a thread; ``handler(result, None)`` or ``handler(None, problem)`` follows in ``run_one``."""
+        self.open += 1
+        self._jobs.put((job, handler))
+        if self._threads < min(self._size, self.open):
+            self._threads += 1
+            # Not threading.Thread: its start() waits until the new thread has run, which costs a turn of the lock each.
+            _thread.start_new_thread(self._work, ())
+
+    def run_one(self, *, wait: bool) -> bool:
+        """Handle one finished job; with ``wait``, wait for one. False when none was there (or none is open)."""
+        if not self.open:
+            return False
+        try:
+            handler, result, problem = self._done.get(block=wait)
+        except queue.Empty:
+            return False
+        self.open -= 1
+        handler(result, problem)
+        return True
 
     def close(self) -> None:
-        """Forget the jobs that have not begun; those that have run on and find no one waiting."""
-        self._closed = True
+        """Drop the jobs that have not begun. Those under way end within their own time limits, unheard."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._jobs.get_nowait()
-        for _ in self._threads:
+        for _ in range(self._threads):
             self._jobs.put(None)
 
     def _work(self) -> None:
-        while True:
-            self._idle += 1
-            job = self._jobs.get()
-            self._idle -= 1
-            if job is None:
-                return
-            with contextlib.suppress(Exception):
-                job()
+        while (item := self._jobs.get()) is not None:
+            job, handler = item
+            try:
+                result = job()
+            except Exception as problem:  # told to whoever asks for the result
+                self._done.put((handler, None, problem))
+            else:
+                self._done.put((handler, result, None))

@@ -1,4 +1,4 @@
-"""The conductor of resolving: indexes, routes and a crew of prefetching threads behind the resolver's Source.
+"""The conductor of resolving: indexes, routes and a crew of fetching threads behind the resolver's Source.
 
 Latency is what resolving costs, so every listing that arrives starts the question that will come next: the metadata of
 its best candidate, then the listings of what that needs. The resolver finds nearly everything there when it asks.
@@ -6,20 +6,21 @@ its best candidate, then the listings of what that needs. The resolver finds nea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import cast
 from urllib.parse import unquote, urlsplit
 
 from rocmpip.app.crew import Crew
 from rocmpip.index.client import Client
-from rocmpip.index.fast import FastPages
+from rocmpip.index.fast import FastPages, Fetched, SlimPage
 from rocmpip.model.errors import NetworkError, NoPlan
-from rocmpip.model.filenames import SDIST_ENDINGS
-from rocmpip.model.once import Once
-from rocmpip.model.packages import Absent, File, RequirementLine, normalise
+from rocmpip.model.filenames import SDIST_ENDINGS, belongs
+from rocmpip.model.packages import File, RequirementLine
 from rocmpip.model.redact import bare_url, redact
 from rocmpip.model.routing import Route
-from rocmpip.plan.gather import make_listing, source_version
+from rocmpip.plan.gather import make_listing
 from rocmpip.plan.listing import Candidate, Listing, Metadata, Row, Rules, Unusable, as_file
 from rocmpip.plan.markers import Markers
 from rocmpip.plan.metadata import name_and_version, parse_metadata
@@ -28,15 +29,17 @@ from rocmpip.plan.versions import Spec, release, spec
 
 CONNECTIONS = 24
 SourceMetadata = Callable[[File], bytes]
-"""The core metadata of a source archive (downloaded, its PKG-INFO read or its build back end asked). May raise Unusable."""
+"""The core metadata of a source archive (its PKG-INFO, or what its build back end says). May raise Unusable."""
+
+_Hint = tuple[str, str, frozenset[str]]
 
 
 class IndexSource:
-    """The resolver's Source over a Client.
+    """The resolver's Source over a Client. For one thread; a context manager.
 
     ``route`` says for a name where its candidates come from; None means the plain way: all ``indexes`` and
     ``find_links`` merged, as pip merges them. ``bounds`` are the direct requirements and constraints: they only steer
-    what is fetched ahead. Use as a context manager, or ``close()`` it.
+    what is fetched ahead. The client stays open: it is its maker's.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class IndexSource:
         client: Client,
         *,
         rules: Rules,
-        environment: Mapping[str, str],
+        markers: Markers,
         indexes: Sequence[str] | None = None,
         find_links: Sequence[str] = (),
         route: Callable[[str], Route | None] | None = None,
@@ -55,18 +58,23 @@ class IndexSource:
     ) -> None:
         self.client = client
         self.rules = rules
+        self.markers = markers
         self.indexes = tuple(client.indexes() if indexes is None else indexes)
         self.find_links = tuple(find_links)
         self._pages = FastPages(client)
-        self._markers = Markers(environment)
         self._route = route
         self._source_metadata = source_metadata
         self._crew = Crew(connections)
         self._pre = pre
-        self._listings: Once[str, Listing] = Once()
-        self._metadata: Once[str, Metadata] = Once()
+        self._listings: dict[str, Listing | Exception] = {}
+        self._arriving: dict[str, _Arriving] = {}
+        self._metadata: dict[str, Metadata | Exception] = {}
+        self._asked: set[str] = set()
+        self._hinted: set[_Hint] = set()
+        self._hints: deque[_Hint] = deque()
+        self._waiting: dict[str, list[_Hint]] = {}
+        """Hints that wait for a listing, by name, or for metadata, by file."""
         self._bounds: dict[str, list[Spec]] = {}
-        self._hinted: set[tuple[str, str, frozenset[str]]] = set()
         for line in bounds:
             if line.name and line.specifier:
                 self._bounds.setdefault(line.name, []).append(spec(line.specifier))
@@ -75,30 +83,39 @@ class IndexSource:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop fetching ahead. The client stays open: it is its maker's."""
         self._crew.close()
 
     # The resolver's questions ----------------------------------------------------------------------------------------
 
     def candidates(self, name: str) -> Listing:
-        return self._listings.get(name, lambda: self._list(name))
+        self._catch_up()
+        while (listing := self._listings.get(name)) is None:
+            self._ask_listing(name)
+            self._crew.run_one(wait=name not in self._listings)
+            self._follow_hints()
+        if isinstance(listing, Exception):
+            raise listing
+        return listing
 
     def metadata(self, candidate: Candidate) -> Metadata:
         if candidate.metadata is not None:
             return candidate.metadata
-        row = candidate.row
-        assert row is not None
-        key = f"{candidate.name}/{row.filename}"
-        return self._metadata.get(key, lambda: self._read(candidate))
+        key = _key(candidate)
+        while (known := self._metadata.get(key)) is None:
+            self._ask_metadata(candidate)
+            self._crew.run_one(wait=True)
+            self._follow_hints()
+        if isinstance(known, Exception):
+            raise known
+        return known
 
     def prefetch(self, name: str, text: str = "", extras: frozenset[str] = frozenset()) -> None:
-        key = (name, text, extras)
-        if key not in self._hinted:
-            self._hinted.add(key)
-            self._crew.put(lambda: self._ahead(name, text, extras))
+        hint = (name, text, extras)
+        if hint not in self._hinted:
+            self._hinted.add(hint)
+            self._hints.append(hint)
+            if name not in self._listings:
+                self._ask_listing(name)
 
     def direct(self, wanted: Need) -> Candidate:
         line = wanted.line
@@ -114,36 +131,78 @@ class IndexSource:
         algorithm, _, digest = fragment.partition("=")
         hashes = {algorithm: digest} if digest and algorithm in ("sha256", "sha384", "sha512") else {}
         hashes = hashes or {key: value for key, _, value in (h.partition(":") for h in (line.hashes if line else ()))}
-        file = File(filename, link, hashes=hashes, index="")
-        return self._direct_candidate(wanted, file)
+        return self._direct_candidate(wanted, File(filename, link, hashes=hashes))
 
-    # Listings --------------------------------------------------------------------------------------------------------
+    # What arrives ----------------------------------------------------------------------------------------------------
 
-    def _list(self, name: str) -> Listing:
+    def _catch_up(self) -> None:
+        """Handle what has arrived meanwhile: it starts the next questions."""
+        self._follow_hints()
+        while self._crew.run_one(wait=False):
+            self._follow_hints()
+
+    def _ask_listing(self, name: str) -> None:
+        if name in self._arriving or name in self._listings:
+            return
         route = self._route(name) if self._route is not None else None
-        if route is None:
-            return self._make(name, self.indexes, self.find_links, None)
-        return self._make(name, route.indexes, route.find_links, route)
+        arriving = self._arriving[name] = _Arriving(route)
+        indexes, places = (self.indexes, self.find_links) if route is None else (route.indexes, route.find_links)
+        arriving.places = [bare_url(place) for place in (*indexes, *places)]
+        arriving.parts = [()] * (len(indexes) + len(places))
+        arriving.missing = len(arriving.parts)
+        for place, index in enumerate(indexes):
+            self._crew.put(self._page_job(index, name), self._part_handler(name, place))
+        for place, link in enumerate(places, len(indexes)):
+            self._crew.put(self._links_job(link, name), self._part_handler(name, place))
+        if not arriving.missing:
+            self._complete(name)
 
-    def _make(self, name: str, indexes: Sequence[str], places: Sequence[str], route: Route | None) -> Listing:
-        pages: list[Sequence[Row]] = []
-        for index in indexes:
-            page = self._pages.page(index, name)
-            if not isinstance(page, Absent):
-                pages.append(page.rows)
-        for place in places:
-            rows = [file for file in self.client.find_links(place) if _belongs(file.filename, name)]
-            if rows:
-                pages.append(rows)
+    def _page_job(self, index: str, name: str) -> Callable[[], object]:
+        return lambda: self._pages.fetch(index, name)
+
+    def _links_job(self, link: str, name: str) -> Callable[[], object]:
+        return lambda: [file for file in self.client.find_links(link) if belongs(file.filename, name)]
+
+    def _part_handler(self, name: str, place: int) -> Callable[[object, Exception | None], None]:
+        def handle(result: object, problem: Exception | None) -> None:
+            arriving = self._arriving[name]
+            arriving.missing -= 1
+            if problem is not None:
+                arriving.problem = arriving.problem or problem
+            elif isinstance(result, list):
+                arriving.parts[place] = result
+            else:
+                try:
+                    page = self._pages.decode(cast(Fetched, result))
+                except NetworkError as broken:
+                    arriving.problem = arriving.problem or broken
+                else:
+                    arriving.parts[place] = page.rows if isinstance(page, SlimPage) else ()
+            if not arriving.missing:
+                self._complete(name)
+
+        return handle
+
+    def _complete(self, name: str) -> None:
+        arriving = self._arriving.pop(name)
+        try:
+            self._listings[name] = arriving.problem or self._listing(name, arriving)
+        except NetworkError as problem:
+            self._listings[name] = problem
+        self._hints.extend(self._waiting.pop(name, ()))
+
+    def _listing(self, name: str, arriving: _Arriving) -> Listing:
+        route = arriving.route
+        pages = [rows for rows in arriving.parts if rows]
         origins: dict[str, tuple[str, str, Metadata | None]] = {}
         if route is not None:
             if route.files:
                 pages.append(route.files)
-            made = [File(one.filename, f"synthetic:{one.filename}") for one in route.synthetic]
-            if made:
-                pages.append(made)
+            if route.synthetic:
+                pages.append([File(one.filename, f"synthetic:{one.filename}") for one in route.synthetic])
             for one in route.synthetic:
-                origins[one.filename] = (route.kind, name if route.kind == "recipe" else "", parse_metadata(one.metadata))
+                recipe = name if route.kind == "recipe" else ""
+                origins[one.filename] = (route.kind, recipe, parse_metadata(one.metadata))
             if route.keep is not None:
                 keep = route.keep
                 pages = [[row for row in rows if keep(as_file(row))] for rows in pages]
@@ -151,31 +210,46 @@ class IndexSource:
             name,
             pages[0] if len(pages) == 1 else [row for rows in pages for row in rows],
             self.rules,
-            places=[bare_url(place) for place in (*indexes, *places)],
+            places=arriving.places,
             because=route.because if route is not None else "",
             origins=origins,
             unique=len(pages) == 1,
         )
-        dropped = {} if len(listing) else listing.dropped
-        others = dropped.get("name", ())
-        if others and len(dropped) == 1:
-            raise NetworkError(
-                f"the page of {name} lists only files of other projects",
-                why=f"{others[0]} and {len(others) - 1} more, from {', '.join(listing.places)}",
-                hint="check the index URL: its server answers with another project's page",
-            )
+        if pages and not len(listing):
+            dropped = listing.dropped
+            others = dropped.get("name", ())
+            if others and len(dropped) == 1:
+                raise NetworkError(
+                    f"the page of {name} lists only files of other projects",
+                    why=f"{len(others)} such files, {others[0]} for one, from {', '.join(listing.places)}",
+                    hint="check the index URL: its server answers with another project's page",
+                )
         return listing
 
     # Metadata --------------------------------------------------------------------------------------------------------
 
-    def _read(self, candidate: Candidate) -> Metadata:
+    def _ask_metadata(self, candidate: Candidate) -> None:
+        key = _key(candidate)
+        if key in self._asked:
+            return
+        self._asked.add(key)
         file = candidate.file
         assert file is not None
-        if not candidate.from_source or file.core_metadata is not None:
-            return parse_metadata(self.client.metadata(file))
-        if self._source_metadata is None:
-            raise Unusable("it is a source archive, and its requirements are not published")
-        return parse_metadata(self._source_metadata(file))
+        published = not candidate.from_source or file.core_metadata is not None
+        source_metadata = self._source_metadata
+        if not published and source_metadata is None:
+            self._metadata[key] = Unusable("it is a source archive, and its requirements are not published")
+            return
+
+        def handle(data: bytes, problem: Exception | None) -> None:
+            self._metadata[key] = problem or parse_metadata(data)
+            self._hints.extend(self._waiting.pop(key, ()))
+
+        if published or source_metadata is None:
+            self._crew.put(lambda: self.client.metadata(file), handle)
+        else:
+            ask = source_metadata
+            self._crew.put(lambda: ask(file), handle)
 
     def _direct_candidate(self, wanted: Need, file: File) -> Candidate:
         wheel = file.filename.endswith(".whl")
@@ -192,28 +266,55 @@ class IndexSource:
             )
         if wheel and self.rules.rank(file.filename.split("-", 2)[-1]) is None:
             raise NoPlan(f"{file.filename} does not fit Python {self.rules.python} on this platform")
-        metadata = parse_metadata(data)
         return Candidate(
-            name, release(version), file, rows=(file,), from_source=not wheel, origin="url", metadata=metadata, url=wanted.url
+            name,
+            release(version),
+            file,
+            rows=(file,),
+            from_source=not wheel,
+            origin="url",
+            metadata=parse_metadata(data),
+            url=wanted.url,
         )
 
     # Fetching ahead --------------------------------------------------------------------------------------------------
 
-    def _ahead(self, name: str, text: str, extras: frozenset[str]) -> None:
-        """The listing of ``name``, its best candidate's metadata, and the same for what that needs."""
-        listing = self.candidates(name)
-        specs = [*self._bounds.get(name, ())]
-        if text:
-            specs.append(spec(text))
-        candidate = self._likely(listing, specs)
-        if candidate is None or (candidate.from_source and candidate.metadata is None):
+    def _follow_hints(self) -> None:
+        hints = self._hints
+        while hints:
+            self._follow(hints.popleft())
+
+    def _follow(self, hint: _Hint) -> None:
+        """From a listing to its best candidate's metadata, from that to the listings of what it needs."""
+        name, text, extras = hint
+        listing = self._listings.get(name)
+        if listing is None:
+            self._waiting.setdefault(name, []).append(hint)
             return
-        metadata = self.metadata(candidate)
+        if isinstance(listing, Exception):
+            return
+        specs = self._bounds.get(name, [])
+        candidate = self._likely(listing, [*specs, spec(text)] if text else specs)
+        if candidate is None:
+            return
+        metadata: Metadata | Exception | None = candidate.metadata
+        if metadata is None:
+            key = _key(candidate)
+            metadata = self._metadata.get(key)
+            if metadata is None:
+                if not candidate.from_source:
+                    self._ask_metadata(candidate)
+                    self._waiting.setdefault(key, []).append(hint)
+                return
+        if isinstance(metadata, Exception):
+            return
         for line in metadata.requires_dist:
-            wanted = need(line)
-            if wanted.url or (wanted.marker and not self._markers.holds(wanted.marker, extras)):
+            try:
+                wanted = need(line)
+                if not wanted.url and (not wanted.marker or self.markers.holds(wanted.marker, extras)):
+                    self.prefetch(wanted.name, wanted.spec.text, wanted.extras)
+            except ValueError:
                 continue
-            self.prefetch(wanted.name, wanted.spec.text, wanted.extras)
 
     def _likely(self, listing: Listing, specs: Sequence[Spec]) -> Candidate | None:
         fallback = None
@@ -225,7 +326,20 @@ class IndexSource:
         return fallback
 
 
-def _belongs(filename: str, name: str) -> bool:
-    if filename.endswith(".whl"):
-        return normalise(filename.split("-", 1)[0]) == name
-    return bool(source_version(filename, name))
+class _Arriving:
+    """A listing whose pages are under way."""
+
+    __slots__ = ("missing", "parts", "places", "problem", "route")
+
+    def __init__(self, route: Route | None) -> None:
+        self.route = route
+        self.places: list[str] = []
+        self.parts: list[Sequence[Row]] = []
+        self.missing = 0
+        self.problem: Exception | None = None
+
+
+def _key(candidate: Candidate) -> str:
+    row = candidate.row
+    assert row is not None
+    return f"{candidate.name}/{row.filename}"

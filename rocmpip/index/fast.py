@@ -14,10 +14,11 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from rocmpip.index.pages import ABSENT
 from rocmpip.index.client import Client
+from rocmpip.index.fetch import Answer
 from rocmpip.index.listing import ACCEPT, JSON_TYPE
-from rocmpip.model.packages import Absent, File
+from rocmpip.index.pages import ABSENT
+from rocmpip.model.packages import Absent, File, Page
 from rocmpip.plan.listing import Row
 
 _NOTHING = msgspec.Raw(b"null")
@@ -98,6 +99,15 @@ class SlimPage:
     rows: Sequence[Row]
 
 
+@dataclass(frozen=True)
+class Fetched:
+    """A page as it came, not decoded yet (or already, where it took the client's own road)."""
+
+    index: str
+    name: str
+    answer: Answer | Page | Absent
+
+
 class FastPages:
     """A client's pages, slim. Safe for threads; it keeps nothing, the asker does."""
 
@@ -105,11 +115,11 @@ class FastPages:
         self.client = client
         self._fetcher = client.fetcher
 
-    def page(self, index_url: str, name: str) -> SlimPage | Absent:
-        """What the index has for ``name`` (normalised). Raises NetworkError as ``Client.page`` does."""
+    def fetch(self, index_url: str, name: str) -> Fetched:
+        """Ask for the page of ``name`` (normalised): the waiting half, for a thread. Raises NetworkError."""
         index = self.client.credentials.learn(index_url).rstrip("/")
         if not index.startswith(("http://", "https://")) or not self.client.secure(index):
-            return self._slow(index_url, name)
+            return Fetched(index, name, self.client.page(index_url, name))
         url = f"{index}/{name}/"
         answer = self._fetcher.read(
             url,
@@ -118,24 +128,31 @@ class FastPages:
             headers={"Accept": ACCEPT, "Accept-Encoding": "gzip"},
         )
         if answer.status in ABSENT:
-            return Absent(name, index, ABSENT[answer.status])
+            return Fetched(index, name, Absent(name, index, ABSENT[answer.status]))
         if answer.status != 200 or not answer.headers.get("content-type", "").startswith(JSON_TYPE):
-            return self._slow(index_url, name)
+            return Fetched(index, name, self.client.page(index_url, name))
+        return Fetched(index, name, answer)
+
+    def decode(self, fetched: Fetched) -> SlimPage | Absent:
+        """The page: the working half. Raises NetworkError for what is no page of an index."""
+        index, name, answer = fetched.index, fetched.name, fetched.answer
+        if isinstance(answer, Absent):
+            return answer
+        if isinstance(answer, Page):
+            return SlimPage(self, index, index, answer.files)
         try:
             document = _document.decode(answer.body)
+            if document.meta.api_version.partition(".")[0] == "1":
+                page = SlimPage(self, index, answer.url, document.files)
+                for row in document.files:
+                    row.place = page
+                return page if document.files else Absent(name, index, "an empty page")
         except msgspec.MsgspecError:
-            return self._slow(index_url, name)  # it says what is wrong with the page
-        if document.meta.api_version.partition(".")[0] != "1":
-            return self._slow(index_url, name)
-        page = SlimPage(self, index, answer.url, document.files)
-        for row in document.files:
-            row.place = page
-        return page if document.files else Absent(name, index, "an empty page")
+            pass
+        # The client's own road says what is wrong with the page.
+        slow = self.client.page(index, name)
+        return slow if isinstance(slow, Absent) else SlimPage(self, index, index, slow.files)
 
     def trusted(self, url: str) -> bool:
         """True when --trusted-host names the URL's host."""
         return self._fetcher.trusted(url)
-
-    def _slow(self, index_url: str, name: str) -> SlimPage | Absent:
-        page = self.client.page(index_url, name)
-        return page if isinstance(page, Absent) else SlimPage(self, page.index, page.index, page.files)

@@ -5,6 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from rocmpip.model.packages import normalise
+from rocmpip.plan.versions import release, spec
+
+_OR = re.compile(r"\s+or\s+")
+_AND = re.compile(r"\s+and\s+")
+_CLAUSE = re.compile(r"""\s*(\w+)\s*(===|==|!=|<=|>=|<|>|~=)\s*(?:"([^"'()]*)"|'([^"'()]*)')\s*\Z""")
+_RELEASE = re.compile(r"\d+(?:\.\d+)*\Z")
+_STRINGS = frozenset(
+    (
+        "implementation_name",
+        "os_name",
+        "platform_machine",
+        "platform_python_implementation",
+        "platform_system",
+        "sys_platform",
+    )
+)
 _EXTRA = re.compile(r"\bextras?\b")
 
 _SYSTEMS = {
@@ -85,6 +102,41 @@ class Markers:
         return answer
 
     def _evaluate(self, marker: str, extra: str) -> bool:
+        quick = self._quick(marker, extra)
+        return self._slow(marker, extra) if quick is None else quick
+
+    def _quick(self, marker: str, extra: str) -> bool | None:
+        """Markers without brackets whose every part is a plain comparison; None for any other."""
+        answer = False
+        for alternative in _OR.split(marker):
+            every = True
+            for clause in _AND.split(alternative):
+                match = _CLAUSE.match(clause)
+                held = None if match is None else self._compare(match[1], match[2], match[3] or match[4] or "", extra)
+                if held is None:
+                    return None
+                every = every and held
+            answer = answer or every
+        return answer
+
+    def _compare(self, variable: str, operator: str, value: str, extra: str) -> bool | None:
+        """One comparison whose meaning leaves no doubt; None where packaging must decide."""
+        if variable == "extra":
+            if operator not in ("==", "!="):
+                return None
+            return (normalise(value) == extra) is (operator == "==")
+        actual = self.environment.get(variable)
+        if actual is None:
+            return None
+        if variable in ("python_version", "python_full_version"):
+            if _RELEASE.match(value) is None or _RELEASE.match(actual) is None:
+                return None
+            return spec(operator + value).contains(release(actual))
+        if variable in _STRINGS and operator in ("==", "!=") and not value[:1].isdigit():
+            return (actual == value) is (operator == "==")
+        return None
+
+    def _slow(self, marker: str, extra: str) -> bool:
         from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
 
         try:

@@ -106,7 +106,7 @@ def resolve(
     constraints: Sequence[RequirementLine] = (),
     *,
     source: Source,
-    environment: Mapping[str, str],
+    environment: Mapping[str, str] | Markers,
     rules: Rules,
     options: Options | None = None,
     overrides: Sequence[RequirementLine] = (),
@@ -121,7 +121,7 @@ def resolve(
     explanation, InputError for a requirement that is none, and whatever ``source`` raises (NetworkError).
     """
     options = options or Options()
-    markers = Markers(environment)
+    markers = environment if isinstance(environment, Markers) else Markers(environment)
     roots = _roots(requirements, markers, source)
     bounds = [one for line in constraints if (one := _applies(line, markers)) is not None]
     replaced = [one for line in overrides if (one := _applies(line, markers)) is not None]
