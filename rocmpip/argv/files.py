@@ -18,6 +18,9 @@ from rocmpip.model.errors import InputError, UsageError
 from rocmpip.model.packages import RequirementLine
 from rocmpip.model.redact import redact
 
+# Paths are text here: pathlib would change what the user wrote before pip's messages can show it.
+# ruff: noqa: PTH100, PTH118, PTH120
+
 Read = Callable[[str], "str | bytes"]
 """Absolute path or URL → content. May raise OSError or a RocmpipError; bytes are decoded here as pip decodes them."""
 

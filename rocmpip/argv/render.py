@@ -80,24 +80,15 @@ def _words(option: Option, values: Values) -> Iterator[str]:
 
 
 def _gathered(scope: Scope) -> Iterator[str]:
-    # :all: empties both sets when pip reads it, so it goes first.
-    sets = [("--no-binary", scope.binary.first), ("--only-binary", scope.binary.second)]
-    sets.sort(key=lambda row: ":all:" not in row[1])
-    for name, members in sets:
-        if members:
-            yield from (name, ",".join(members))
-    # --pre and --all-releases refuse each other.
-    releases = [("--all-releases", scope.releases.first), ("--only-final", scope.releases.second)]
-    releases.sort(key=lambda row: ":all:" not in row[1])
+    yield from _sets(("--no-binary", scope.binary.first), ("--only-binary", scope.binary.second))
     if scope.pre:
+        # --pre and --all-releases refuse each other.
         yield "--pre"
     else:
-        for name, members in releases:
-            if members:
-                yield from (name, ",".join(members))
+        yield from _sets(("--all-releases", scope.releases.first), ("--only-final", scope.releases.second))
     if scope.prefer_binary:
         yield "--prefer-binary"
-    for host in dict.fromkeys(scope.trusted_hosts):
+    for host in scope.trusted_hosts:
         yield from ("--trusted-host", host)
     for feature in scope.features:
         yield from ("--use-feature", feature)
@@ -105,6 +96,13 @@ def _gathered(scope: Scope) -> Iterator[str]:
         yield "--no-require-hashes"
     elif scope.require_hashes:
         yield "--require-hashes"
+
+
+def _sets(*sets: tuple[str, list[str]]) -> Iterator[str]:
+    """One option a member. ``:all:`` goes first and alone: pip empties both sets when it reads it."""
+    rows = [(name, member) for name, members in sets for member in members]
+    for row in sorted(rows, key=lambda row: row[1] != ":all:"):
+        yield from row
 
 
 _UNINSTALL = frozenset(("break_system_packages", "root_user_action"))

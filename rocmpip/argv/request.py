@@ -19,6 +19,9 @@ from rocmpip.model.errors import InputError, UsageError
 from rocmpip.model.packages import RequirementLine
 from rocmpip.model.request import IndexOptions, Request
 
+# Paths are text here: pathlib would change what the user wrote before pip's messages can show it.
+# ruff: noqa: PTH118
+
 
 @dataclass(frozen=True)
 class Ours:
@@ -241,7 +244,7 @@ def _index(values: Values, scope: Scope, env: Mapping[str, str]) -> IndexOptions
         cert=expand_user(values.text("cert"), env),
         client_cert=expand_user(values.text("client_cert"), env),
         proxy=values.text("proxy"),
-        timeout=float(values.text("timeout") or 15.0) if values.given("timeout") else 15.0,
+        timeout=float(values.text("timeout")) if values.given("timeout") else 15.0,
         retries=values.number("retries") if values.given("retries") else 5,
         keyring_provider=values.text("keyring_provider") or "auto",
         no_input=values.flag("no_input"),

@@ -17,6 +17,9 @@ from rocmpip.model.errors import InputError
 from rocmpip.model.packages import RequirementLine, normalise
 from rocmpip.model.redact import redact
 
+# Paths are text here: pathlib would change what the user wrote before pip's messages can show it.
+# ruff: noqa: PTH112, PTH113, PTH118
+
 _ARCHIVES = (
     ".zip",
     ".whl",
@@ -116,8 +119,7 @@ def read_editable(
     except InvalidRequirement:
         requirement = None
     if requirement is not None and requirement.url:
-        line = _named(line, requirement, reading)
-        return line
+        return _named(line, requirement, reading)
     bare, extras = _split_extras(text)
     path = os.path.normpath(os.path.join(reading.cwd, bare))
     if not is_url(bare) and reading.kind(path) in ("folder", "project"):

@@ -61,7 +61,8 @@ class Values:
         """first: all-releases, second: only-final."""
 
     def text(self, dest: str) -> str:
-        return str(self._values.get(dest) or "")
+        value = self._values.get(dest)
+        return "" if value is None else str(value)
 
     def number(self, dest: str) -> int:
         return int(self._values.get(dest) or 0)

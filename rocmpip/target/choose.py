@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # pathlib would cost plain pip calls more than this whole module.
 # ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH118, PTH120
