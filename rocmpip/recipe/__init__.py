@@ -6,7 +6,7 @@ env, config_settings, notes = apply_user(resolved, os.environ, ())
 """
 
 from rocmpip.recipe.book import LAYERS, RecipeBook, load_book, shipped_folder
-from rocmpip.recipe.explain import explain
+from rocmpip.recipe.explain import explain, explain_unfilled
 from rocmpip.recipe.override import apply_user
 from rocmpip.recipe.refusal import refuse_conflicts
 from rocmpip.recipe.schema import SCHEMA, Recipe
@@ -18,6 +18,7 @@ __all__ = [
     "RecipeBook",
     "apply_user",
     "explain",
+    "explain_unfilled",
     "load_book",
     "refuse_conflicts",
     "shipped_folder",

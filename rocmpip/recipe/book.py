@@ -97,8 +97,11 @@ class RecipeBook:
         recipe = self.get(name)
         return torch_conflicts_of(self.chain(recipe), version, context) if recipe else ()
 
-    def ready_wheels(self, name: str, version: str | None, context: RecipeContext) -> tuple[ReadyWheels, ...]:
-        """Indexes that may have a ready ROCm wheel, best first. ``version`` None: for any version."""
+    def ready_wheels(self, name: str, context: RecipeContext, version: str | None = None) -> tuple[ReadyWheels, ...]:
+        """Indexes that may have a ready ROCm wheel, best first. ``version`` None: for any version.
+
+        ``index`` is an address, "default" (the user's own indexes) or "family" (the one that torch was chosen from).
+        """
         recipe = self.get(name)
         return wheels_of(self.chain(recipe), version, context) if recipe else ()
 

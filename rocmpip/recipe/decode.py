@@ -27,7 +27,8 @@ def recipe_name(text: str) -> str:
     return mark + normalise(text[len(mark) :])
 
 
-def _name_fault(text: str) -> str:
+def package_name_fault(text: str) -> str:
+    """What is wrong with the name of a package or template, or ""."""
     return "" if _NAME.fullmatch(recipe_name(text)) else "is not a package name"
 
 
@@ -49,11 +50,11 @@ def _decode_package(top: Table, stem: str) -> Recipe:
         if "package" not in top.data:
             top.fault("package", "is missing", "a [package] table with a name")
         return Recipe("")
-    name = recipe_name(table.text("name", _name_fault, needed=True))
+    name = recipe_name(table.text("name", package_name_fault, needed=True))
     if name and stem and recipe_name(stem) != name:
         table.fault("name", f"is {shown(name)} in the file {shown(stem + '.toml')}", f"the file's own name, {name}.toml")
-    aliases = table.texts("aliases", _name_fault) or ()
-    extends = table.text("extends", _name_fault)
+    aliases = table.texts("aliases", package_name_fault) or ()
+    extends = table.text("extends", package_name_fault)
     if extends and recipe_name(extends) != name and not extends.startswith("_"):
         table.fault(
             "extends", f"is {shown(extends)}", f"a template (its name starts with _), or {name} for the lower layer's recipe"
@@ -62,6 +63,7 @@ def _decode_package(top: Table, stem: str) -> Recipe:
     recipe = Recipe(
         name=name,
         summary=table.text("summary"),
+        tested=table.text("tested", version_fault),
         aliases=tuple(recipe_name(alias) for alias in aliases),
         extends=recipe_name(extends),
     )
@@ -149,7 +151,7 @@ def _decode_cuda_names(top: Table) -> tuple[CudaName, ...]:
         mapped.append(
             CudaName(
                 names=names or (),
-                name=table.text("name", _name_fault, needed=True),
+                name=table.text("name", package_name_fault, needed=True),
                 extras=table.texts("extras", _word_fault) or (),
                 when=decode_when(table.table("when"), backends=()),
                 because=table.text("because"),
@@ -189,6 +191,7 @@ def decode(data: Mapping[str, Any], faults: Faults, *, stem: str = "") -> Recipe
     return Recipe(
         name=head.name,
         summary=head.summary,
+        tested=head.tested,
         aliases=head.aliases,
         extends=head.extends,
         clauses=tuple(clauses),

@@ -120,6 +120,8 @@ class Recipe:
     """Normalised; a leading ``_`` marks a template that is no package."""
     summary: str = ""
     aliases: tuple[str, ...] = ()
+    tested: str = ""
+    """The version whose source the recipe was written from: what ``recipe show`` takes when none is named."""
     extends: str = ""
     """A template's name, or the recipe's own name for the lower layer's recipe."""
     clauses: tuple[Clause, ...] = ()
