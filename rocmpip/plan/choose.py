@@ -140,10 +140,11 @@ def _worth_telling(answer: Offer | Fallen, machine: RocmVersion | None, empty: s
         return True
     if answer.stage == "label":
         return machine is not None and answer.minor == machine.minor
-    if answer.stage in ("absent", "kernels", "driver") and answer.reason in empty:
+    same = f"{answer.family.name} {answer.reason}"
+    if same in empty:
         return False
-    if answer.stage == "absent" or not answer.torch:
-        empty.add(answer.reason)
+    if not answer.torch:
+        empty.add(same)
     return True
 
 

@@ -41,7 +41,7 @@ def company(
     pre: bool,
 ) -> Company:
     """Everything that belongs to ``torch`` on this index. ``pre``: the index's channel holds pre-releases."""
-    pages.expect((url, name) for name in (*PAIRED, *filter(None, (family.triton,))))
+    pages.expect((url, name) for name in (*PAIRED, family.triton) if "rocm" in name or name in PAIRED)
     result = Company()
     pairing = catalogue.pairing(str(torch.public))
     for name in PAIRED:
@@ -134,19 +134,14 @@ def _triton(
     if others and family.triton:
         result.missing = f"torch {torch.version} fell out: its triton is called {family.triton} there, not {others[0]}"
         return
-    if not family.triton or pairing is None:
-        return  # torch's own metadata chooses it
+    if "rocm" not in family.triton or pairing is None:
+        return  # AMD has several builds of one number: only torch's own metadata knows which
     page = pages.page(url, family.triton)
-    named = "rocm" in family.triton
-    shelf = shelve(page, family.triton, tags, right=lambda rocm: rocm == torch.rocm, label=not named)
+    shelf = shelve(page, family.triton, tags, right=lambda rocm: rocm == torch.rocm, label=False)
     wanted = [Version(text) for text in pairing.triton]
     found = [build for version in wanted for build in shelf.builds if build.public == version and not build.yanked]
-    if not named and not found:
-        # Some of AMD's tritons carry a git label alone; the index holds nothing but ROCm builds.
-        bare = shelve(page, family.triton, tags, right=lambda rocm: rocm == torch.rocm, label=False)
-        found = [b for v in wanted for b in bare.builds if b.public == v and (b.version.local or "").startswith("git")]
-    if not found or (not named and len({build.version for build in found}) > 1):
-        return  # several builds of one number: only torch's metadata knows which
+    if not found:
+        return
     if not ask.admits_triton(found[0].version):
         result.missing = (
             f"torch {torch.version} fell out: it needs {family.triton} {found[0].version}, "
