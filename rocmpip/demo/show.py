@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from rocmpip.demo.checks import Check, check_environment
 from rocmpip.demo.embedded import Node, Servers, served, write_node
 from rocmpip.demo.surroundings import clean_environment
 from rocmpip.model.errors import CheckFailed
+from rocmpip.report.plan import table
 
 WANTED = ("torch", "accelerate", "flash-attn")
 _LIMIT = 300.0  # seconds for one command: far above what it takes, so that a hang ends
@@ -99,9 +101,15 @@ class Stage:
         """Run one command and tell its lines as they come (``quiet``: stderr only on failure); (exit code, stdout)."""
         self.tell(f"\n$ {shown}")
         began = time.monotonic()
-        code, text = run(
-            argv, self.variables(), self.folder, None if quiet else lambda line: self.tell(f"  {self.short(line)}")
-        )
+
+        def on_line(line: str) -> None:
+            # pip's lines about single packages would bury the rest; the log has them.
+            if line.strip() and not line.lstrip().startswith(("Collecting ", "Downloading ", "Looking in ")):
+                self.tell(f"  {self.short(line)}")
+
+        code, text = run(argv, self.variables(), self.folder, None if quiet else on_line)
+        with (self.folder / "demo.log").open("a", encoding="utf-8") as log:
+            log.write(f"$ {shlex.join(argv)}\n{text}\n")
         self.story.steps.append(Step(title, shown, code, round(time.monotonic() - began, 2)))
         return code, text
 
@@ -174,7 +182,7 @@ def show(tell: Callable[[str], None], *, keep: bool = False) -> Story:
             f"\nAll {len(story.checks)} checks passed in {story.seconds:.0f} s. Nothing outside a temporary folder was changed."
         )
         if keep:
-            tell(f"Kept: {folder}")
+            tell(f"Kept: {folder} (demo.log has every command and its output)")
     return story
 
 
@@ -229,11 +237,10 @@ def _plan(stage: Stage) -> None:
     stage.tell("\n3. The plan: everything is decided, with its reason, before anything is done")
     result = _answer(stage, "plan", "install", "--dry-run", "--json", *WANTED)
     stage.story.plan, stage.story.family = result["plan"], result["family"] or {}
-    for row in sorted(stage.story.plan, key=lambda row: row["name"] not in (*WANTED, "setuptools")):
-        reason = row["because"][0] if row["because"] else ""
-        stage.tell(
-            f"  {row['action']:<8} {row['name']} {row['version']:<16} {row['origin']:<10} {stage.short(reason)}".rstrip()
-        )
+    rows = sorted(stage.story.plan, key=lambda row: not row["direct"])
+    cells = [[row["action"], f"{row['name']} {row['version']}", stage.short("; ".join(row["because"]))] for row in rows]
+    for line in table(cells):
+        stage.tell("  " + line.rstrip())
     for row in stage.story.family.get("tried", ()):
         stage.tell(f"  {row['verdict']}: {row['family']}: {stage.short(row['because'])}")
 
@@ -250,14 +257,15 @@ def _again(stage: Stage) -> None:
     stage.tell("\n5. The same in a second environment: the built wheel was kept")
     second = stage.folder / "second"
     venv.create(second, with_pip=False, symlinks=True)
-    result = _answer(stage, "plan again", "install", "--dry-run", "--json", "--python", str(second / "bin/python"), *WANTED)
-    row = next((row for row in result["plan"] if row["name"] == "flash-attn"), None)
-    if row is not None:
-        stage.tell(f"  {row['action']} {row['name']} {row['version']} from {row['origin']}")
-    origin = row["origin"] if row is not None else "nothing"
-    stage.story.checks.append(
-        Check("the built wheel comes from the wheelhouse the second time", origin == "wheelhouse", origin)
-    )
+    python = str(second / "bin/python")
+    shown = f"rocmpip install --python {stage.short(python)} torch flash-attn"
+    code, text = stage.run("install again", shown, _rocmpip("install", "--python", python, "torch", "flash-attn"))
+    if code != 0:
+        raise CheckFailed(f"the second install ended with exit code {code}", why=stage.short(text.strip()[-500:]))
+    kept = [line for line in text.splitlines() if line.startswith("rocmpip:") and "wheelhouse" in line]
+    ok = bool(kept) and any(second.rglob("flash_attn/build_seen.json"))
+    found = kept[0].removeprefix("rocmpip: ") if kept else "no word of the wheelhouse"
+    stage.story.checks.append(Check("the second environment got the kept wheel", ok, found))
 
 
 def _checks(stage: Stage) -> None:
