@@ -248,6 +248,7 @@ def test_the_root_page_lists_what_was_asked(router: Router) -> None:
 def test_another_user_is_closed_out_and_so_is_root_unless_it_is_ours(router: Router) -> None:
     code = (
         "import os, socket\n"
+        "'a'.encode('idna')  # loaded now: the other user may not read our Python's folder\n"
         "if os.getuid() == 0: os.setuid(65534)\n"
         f"peer = socket.create_connection(('127.0.0.1', {router.port}))\n"
         "try:\n"
@@ -300,7 +301,10 @@ def test_nothing_is_open_after_close(memory: Memory) -> None:
         raise KeyError("an exception in the block")
     with kept:
         kept.settimeout(10)
-        assert kept.recv(1) == b""
+        try:
+            assert kept.recv(1) == b""
+        except ConnectionResetError:
+            pass  # it was still waiting to be accepted
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", router.port))
     router.close()
