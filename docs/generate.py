@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import click
 
-from rocmpip.cli.group import main
+from rocmpip.cli.group import available, main
+from rocmpip.cli.overview import overview, own_options
+from rocmpip.cli.table import COMMANDS
 from rocmpip.model.errors import CODES, RocmpipError
 from rocmpip.model.settings import Settings
 from rocmpip.store.settings_table import ROWS, Row, expected
@@ -32,12 +35,26 @@ def help_of(command: click.Command, words: tuple[str, ...], parent: click.Contex
                 yield from help_of(below, (*words, name), context)
 
 
+def conducted(name: str) -> bool:
+    """True for a command of pip that rocmpip conducts (install): pip's options, and ours beside them."""
+    return importlib.util.find_spec(f"rocmpip.app.{name}") is not None and not available(name)
+
+
 def cli_page() -> str:
     intro = (
         "# Commands\n\nWhat is not listed here is pip's: `rocmpip list`, `rocmpip show torch` and every other pip command work as "
-        "they do with pip.\n\n"
+        "they do with pip.\n"
     )
-    return MADE + intro + "\n".join(help_of(main, ("rocmpip",), None))
+    sections = [intro, f"## rocmpip\n\n```text\n{overview().rstrip()}\n```\n"]
+    parent = click.Context(main, info_name="rocmpip", **main.context_settings)
+    for name, summary in COMMANDS:
+        command = main.get_command(parent, name)
+        if command is not None:
+            sections += help_of(command, ("rocmpip", name), parent)
+        elif conducted(name):
+            options = own_options().strip()
+            sections.append(f"## rocmpip {name}\n\n{summary}\n\nEvery option of pip's, and:\n\n```text\n{options}\n```\n")
+    return MADE + "\n".join(sections)
 
 
 def slug_rows() -> Iterator[tuple[str, type[RocmpipError]]]:
