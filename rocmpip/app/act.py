@@ -66,14 +66,20 @@ class Pip:
         from rocmpip.target.pip import pip_command
         from rocmpip.target.run import run_pip
 
+        context = self.session.context
+        options = [word for word in context.request.options if word not in _DROPPED]
+        arguments = ["install", *options, *flags, *self._words(lines)]
+        command = pip_command(context.target)
+        return run_pip(command, arguments, env=self.environment(env), stdout_to_stderr=self.json)
+
+    def _words(self, lines: Sequence[str]) -> list[str]:
+        """On the command line, so that pip's words name no file of ours; in a file when a line needs one or they are many."""
+        if len(lines) <= 500 and not any(" " in line for line in lines):
+            return list(lines)
         self.number += 1
         path = self.folder / f"step-{self.number}.txt"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        context = self.session.context
-        options = [word for word in context.request.options if word not in _DROPPED]
-        arguments = ["install", *options, *flags, "-r", str(path)]
-        command = pip_command(context.target)
-        return run_pip(command, arguments, env=self.environment(env), stdout_to_stderr=self.json)
+        return ["-r", str(path)]
 
     def uninstall(self, names: Sequence[str]) -> int:
         from rocmpip.target.pip import pip_command

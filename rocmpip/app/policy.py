@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 
@@ -127,14 +127,17 @@ class Policy:
             )
         from rocmpip.app.family import choose
 
-        return choose(
+        conflicts = self.conflicts()
+        choice = choose(
             context,
             self.asked,
             Without(self.client, self.left_out),
             extra=self.extra,
             held=self.held,
-            conflicts=self.conflicts(),
+            conflicts=conflicts,
         )
+        steering = tuple(f"no torch{conflict.torch}: {conflict.message}" for conflict in conflicts if conflict.torch)
+        return replace(choice, because=(*choice.because, *dict.fromkeys(steering)))
 
     def conflicts(self) -> tuple[Conflict, ...]:
         """What the requested recipes forbid of torch, for the newest version of each that the user's words allow."""
@@ -146,6 +149,19 @@ class Policy:
             if version:
                 found.extend(self.context.book.torch_conflicts(name, version, self.context.recipe_context()))
         return tuple(found)
+
+    def torch_seen(self) -> str:
+        """The torch that builds of this run will see, as far as it is known yet."""
+        made = self.family.made
+        return self.held.get("torch", "") or (made.pins.get("torch", "") if made else "")
+
+    def python_fits(self, requires_python: str) -> bool:
+        """Whether the target's Python lies in a file's requires-python; what cannot be read counts as fitting, as in pip."""
+        try:
+            bounds = SpecifierSet(requires_python)
+        except InvalidSpecifier:
+            return True
+        return bounds.contains(self.context.target.version, prereleases=True)
 
     # -- routes --------------------------------------------------------------------------------------------------
 

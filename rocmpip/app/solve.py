@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,53 +15,52 @@ from rocmpip.model.packages import File, RequirementLine
 from rocmpip.plan.assemble import Installed, Resolved
 from rocmpip.plan.asked import Asked
 from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules
+from rocmpip.plan.markers import Markers
 from rocmpip.plan.resolve import Options, Pin, Resolution, resolve
 from rocmpip.plan.versions import Release, release
-
-_LAZY = frozenset(("candidates", "dropped", "stable", "places", "because", "wild"))
 
 
 class InstalledFirst(Listing):
     """A project that is installed: its own version stands in the listing, and the indexes are only asked when it does not fit."""
 
-    def __init__(self, candidate: Candidate, fetch: Any) -> None:
-        self.name = candidate.name
+    def __init__(self, candidate: Candidate, fetch: Callable[[], Listing]) -> None:
         self._installed = candidate
         self._fetch = fetch
-        self._whole: Listing | None = None
+        self._offered: Listing | None = None
+        super().__init__(candidate.name)
 
-    def _inner(self) -> Listing:
-        if self._whole is None:
-            offered: Listing = self._fetch()
-            mine = self._installed
-            rest = [one for one in offered if one.version.key != mine.version.key]
-            place = next((n for n, one in enumerate(rest) if one.version.key < mine.version.key), len(rest))
-            self._whole = Listing(
-                self.name,
-                [*rest[:place], mine, *rest[place:]],
-                dropped=offered.dropped,
-                stable=offered.stable,
-                places=offered.places,
-                because=offered.because,
-                wild=offered.wild,
-            )
-        return self._whole
+    @property
+    def offered(self) -> Listing:
+        """What the indexes have. Asks them when it is first wanted."""
+        if self._offered is None:
+            self._offered = self._fetch()
+            self.places, self.because, self.wild = self._offered.places, self._offered.because, self._offered.wild
+        return self._offered
 
-    def __getattr__(self, attribute: str) -> Any:
-        if attribute in _LAZY:
-            return getattr(self._inner(), attribute)
-        raise AttributeError(attribute)
+    @property
+    def stable(self) -> bool:
+        return self.offered.stable
+
+    @property
+    def dropped(self) -> Mapping[str, Sequence[str]]:
+        return self.offered.dropped
 
     def exact(self, version: Release) -> Candidate | None:
-        if version.key == self._installed.version.key:
-            return self._installed
-        return self._inner().exact(version)
+        return self._installed if version.key == self._installed.version.key else self.offered.exact(version)
 
     def __iter__(self) -> Iterator[Candidate]:
-        return iter(self._inner().candidates)
+        mine, placed = self._installed, False
+        for one in self.offered:
+            if not placed and one.version.key <= mine.version.key:
+                placed = True
+                yield mine
+            if one.version.key != mine.version.key:
+                yield one
+        if not placed:
+            yield mine
 
     def __len__(self) -> int:
-        return len(self._inner().candidates)
+        return sum(1 for _ in self)
 
 
 class TargetSource(IndexSource):
@@ -186,7 +185,7 @@ def solve(
         installed,
         frozenset(name for name in stay if name in installed),
         rules=target_rules(context),
-        environment=context.markers,
+        markers=Markers(context.markers),
         find_links=context.request.index.find_links,
         route=policy.route,
         bounds=[*lines, *constraints, *family],

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from rocmpip.model.packages import Absent, File
+from rocmpip.model.packages import Absent, File, normalise
+from rocmpip.model.recipe import ReadyWheels
 from rocmpip.model.rocm import rocm_of_label
 from rocmpip.model.routing import Route, Synthetic
 
@@ -19,17 +21,21 @@ _NEWEST = 12
 
 
 def source_files(policy: Policy, name: str) -> dict[Version, File]:
-    """Version → sdist on the user's indexes, newest first. Wheels there are CUDA's and are not looked at."""
+    """Version → source, newest first: sdists on the user's indexes, or a recipe's git releases. Wheels there are CUDA's."""
     from rocmpip.app.policy import user_indexes, version_of
 
     found: dict[Version, File] = {}
+    for release in policy.context.book.releases(name):
+        found[Version(release.version)] = File(filename=f"{name}-{release.version}.tar.gz", url="", index="git")
+    if found:
+        return dict(sorted(found.items(), reverse=True))
     for index in user_indexes(policy.context):
         page = policy.client.page(index, name)
         if isinstance(page, Absent):
             continue
         for file in page.files:
             version = None if file.filename.endswith(".whl") else version_of(file.filename)
-            if version is not None and file.yanked is None:
+            if version is not None and file.yanked is None and policy.python_fits(file.requires_python):
                 found.setdefault(version, file)
     return dict(sorted(found.items(), reverse=True))
 
@@ -41,54 +47,91 @@ def newest_version(policy: Policy, name: str, specifier: SpecifierSet) -> str:
     return str(max(allowed)) if allowed else ""
 
 
-def ready_wheels(policy: Policy, name: str) -> tuple[str, ...]:
-    """Indexes with ready ROCm wheels of ``name`` for this machine, as its recipe tells."""
-    context = policy.context.recipe_context(torch=policy.held.get("torch", ""))
-    return tuple(dict.fromkeys(ready.index for ready in policy.context.book.ready_wheels(name, None, context)))
+def _places(policy: Policy, ready: ReadyWheels) -> tuple[str, ...]:
+    """The index URLs that a recipe's row means."""
+    from rocmpip.app.policy import user_indexes
+
+    if ready.index == "default":
+        return user_indexes(policy.context)
+    if ready.index == "family":
+        return (policy.family.get().index_url,)
+    return (ready.index,)
 
 
-def _is_rocm_wheel(file: File, policy: Policy) -> bool:
-    """A wheel with a ROCm label of this machine's ROCm major, or one without a label from an index that holds ROCm wheels only."""
+def ready_files(policy: Policy, name: str) -> Iterator[File]:
+    """Ready ROCm wheels of ``name`` for this machine, as its recipe's rows tell, best row first."""
     from rocmpip.app.policy import version_of
 
-    version = version_of(file.filename)
-    if not file.filename.endswith(".whl") or version is None:
-        return False
-    if version.local and ("cu" in version.local.split(".")[0] or version.local.startswith("cpu")):
+    specifier = policy.asked.recipes.get(name, SpecifierSet())
+    exact = next((one.version for one in specifier if one.operator in ("==", "===") and "*" not in one.version), None)
+    context = policy.context.recipe_context(torch=policy.torch_seen())
+    for ready in policy.context.book.ready_wheels(name, context, exact):
+        if ready.name and normalise(ready.name) != name:
+            continue
+        bounds = SpecifierSet(ready.specifier)
+        for index in _places(policy, ready):
+            page = policy.client.page(index, name)
+            for file in () if isinstance(page, Absent) else page.files:
+                version = version_of(file.filename)
+                if not file.filename.endswith(".whl") or version is None:
+                    continue
+                if not bounds.contains(version, prereleases=True) or not specifier.contains(version, prereleases=True):
+                    continue
+                if _label_fits(version, ready, policy):
+                    yield file
+
+
+def _label_fits(version: Version, ready: ReadyWheels, policy: Policy) -> bool:
+    """The label that the row names; otherwise no CUDA or CPU label, and a ROCm label only of the chosen torch's ROCm."""
+    local = version.local or ""
+    if ready.local:
+        return local == ready.local
+    if local.startswith(("cu", "cpu")):
         return False
     rocm = rocm_of_label(str(version))
-    mine = policy.context.platform.rocm
-    return rocm is None or mine is None or rocm.release[0] == mine.release[0]
+    made = policy.family.made
+    mine = made.rocm if made is not None else policy.context.platform.rocm
+    return rocm is None or mine is None or rocm.minor == mine.minor
+
+
+def wants_source(policy: Policy, name: str) -> bool:
+    """True when the user wants this package built: --no-binary, --rebuild."""
+    request = policy.context.request
+    return name in request.no_binary or ":all:" in request.no_binary or name in policy.context.ours.rebuild
 
 
 def recipe_route(policy: Policy, name: str) -> Route:
     """Ready wheels if any fits the user's words, else the sources with their static metadata as virtual wheels."""
-    from rocmpip.app.policy import version_of
-
-    specifier = policy.asked.recipes.get(name, SpecifierSet())
-    rebuild = name in policy.context.request.no_binary or ":all:" in policy.context.request.no_binary
-    rebuild = rebuild or name in policy.context.ours.rebuild
-    if not rebuild:
-        files: list[File] = []
-        for index in ready_wheels(policy, name):
-            page = policy.client.page(index, name)
-            if not isinstance(page, Absent):
-                files.extend(file for file in page.files if _is_rocm_wheel(file, policy))
-        fitting = [f for f in files if (v := version_of(f.filename)) and specifier.contains(v, prereleases=True)]
-        if fitting:
-            return Route(name, "recipe", files=tuple(fitting), because="ready ROCm wheels")
-    return Route(name, "recipe", **_virtual(policy, name), because="built from source by its recipe")
+    if not wants_source(policy, name):
+        files = tuple(_unique(ready_files(policy, name)))
+        if files:
+            return Route(name, "recipe", files=files, because="ready ROCm wheels")
+    if policy.context.ours.only_ready:
+        return Route(name, "recipe", because="--only-ready allows no build, and there is no ready ROCm wheel")
+    synthetic, plain = _virtual(policy, name)
+    return Route(name, "recipe", synthetic=synthetic, files=plain, because="built from source by its recipe")
 
 
-def _virtual(policy: Policy, name: str) -> dict[str, tuple[Synthetic, ...] | tuple[File, ...]]:
+def _unique(files: Iterator[File]) -> Iterator[File]:
+    seen: set[str] = set()
+    for file in files:
+        if file.filename not in seen:
+            seen.add(file.filename)
+            yield file
+
+
+def _virtual(policy: Policy, name: str) -> tuple[tuple[Synthetic, ...], tuple[File, ...]]:
+    """Virtual wheels for versions whose requirements the recipe knows; the plain sdists of the others."""
     from rocmpip.router.alias import static_metadata, virtual_wheel
 
     context = policy.context
     synthetic: list[Synthetic] = []
     plain: list[File] = []
     sources = policy.sources.setdefault(name, {})
+    seen = policy.torch_seen()
     for version, file in list(source_files(policy, name).items())[:_NEWEST]:
-        resolved = context.book.resolve(name, str(version), context.recipe_context())
+        resolved = context.book.resolve(name, str(version), context.recipe_context(torch=seen))
+        sources[str(version)] = file
         if resolved.requires_dist is None:
             plain.append(file)
             continue
@@ -96,5 +139,4 @@ def _virtual(policy: Policy, name: str) -> dict[str, tuple[Synthetic, ...] | tup
             name, str(version), resolved.requires_dist, requires_python=file.requires_python or ""
         )
         synthetic.append(virtual_wheel(name, str(version), metadata))
-        sources[str(version)] = file
-    return {"synthetic": tuple(synthetic), "files": tuple(plain)}
+    return tuple(synthetic), tuple(plain)

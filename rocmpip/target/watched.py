@@ -7,6 +7,8 @@ ours. PARENT: process id of the rocmpip that waits. RUNNER: runner file of rocmp
 * SIGTERM ends this process and what it started: a compiler must not go on for an install that is over.
 * The parent tells of a SIGINT that it got itself by SIGUSR1. A terminal's Ctrl-C reaches both processes; the copy that comes
   so soon after the first must not interrupt pip's roll-back.
+* pip's line "Looking in indexes: …" would show the router's address, and "Looking in links: …" an empty folder of ours. The first
+  says what ROCMPIP_LOOKING holds instead (the user's own places), or is left out when that is empty; the second is left out.
 """
 
 # ruff: noqa: PTH208, SIM105, RUF005, UP037
@@ -86,9 +88,26 @@ def _watch(parent: int) -> None:
             sys.exit(143)
 
 
+def _say_places(text: str) -> None:
+    """Change pip's words by a filter on the name of its logger: nothing of pip is imported, and another name changes nothing."""
+    import logging
+
+    def tell(record: logging.LogRecord) -> bool:
+        message = str(record.msg)
+        if message.startswith("Looking in indexes: http://127.0.0.1:"):
+            # Both places may stand in one message, a line each.
+            record.msg, record.args = text, ()
+            return bool(text)
+        return not message.startswith("Looking in links: ")
+
+    for name in ("pip._internal.cli.req_command", "pip._internal.commands.install", "pip._internal.commands.download"):
+        logging.getLogger(name).addFilter(tell)
+
+
 if __name__ == "__main__":
     _, _parent, _runner = sys.argv[:3]
     _watch(int(_parent))
+    _say_places(os.environ.pop("ROCMPIP_LOOKING", ""))
     sys.argv[:] = ["pip"] + sys.argv[3:]
     if _runner:
         runpy.run_path(_runner, run_name="__main__")
