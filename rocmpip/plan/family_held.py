@@ -30,11 +30,12 @@ def choose_held(task: Task, held: Mapping[str, str]) -> FamilyChoice:
     exact = replace(task.ask, specs={**task.ask.specs, "torch": SpecifierSet(f"=={version}")}, conflicts=())
     again = replace(task, ask=exact, held=True)
     lost: list[Fallen] = []
-    for family in families if rocm is not None else ():
-        answer = consider(again, family, rocm.minor)
-        if isinstance(answer, Offer):
-            return _kept(task, held, answer)
-        lost.append(answer)
+    if rocm is not None:
+        for family in families:
+            answer = consider(again, family, rocm.minor)
+            if isinstance(answer, Offer):
+                return _kept(task, held, answer)
+            lost.append(answer)
     members = next((one for one in lost if one.stage == "members"), None)
     missing = [name for name in sorted(task.ask.wanted - {"torch"}) if name not in held]
     if members is not None and missing:

@@ -97,22 +97,23 @@ def furthest(fallen: Sequence[Fallen]) -> Fallen:
 def _consider_url(task: Task, family: Family, url: str, minor: tuple[int, int], notes: tuple[str, ...]) -> Offer | Fallen:
     page = task.pages.page(url, "torch")
     if isinstance(page, Absent):
-        reason = f" ({page.reason})" if page.reason else ""
-        return Fallen(family, url, f"the index has no torch{reason}", "absent")
+        answer = f" ({page.reason})" if page.reason else ""
+        return Fallen(family, url, f"the index has no torch{answer}", "absent")
     shelf = shelve(page, "torch", task.tags, right=lambda rocm: _right(family, rocm, minor))
     if not shelf.versions:
         return Fallen(family, url, _nothing(shelf, minor, bool(page.files)), "label")
     may_pre = family.channel in ("test", "nightly") or task.ask.pre_allowed("torch")
     fallen: list[Fallen] = []
     for build in shelf.builds:
-        reason = _unfit(task, family, url, build, may_pre)
-        if reason is None:
+        unfit = _unfit(task, family, url, build, may_pre)
+        if unfit is None:
             made = _offer(task, family, url, build, notes)
             if isinstance(made, Offer):
                 over = tuple(one.reason for one in fallen if one.stage in ("conflict", "kernels", "members"))
                 return replace(made, passed_over=tuple(dict.fromkeys(over)))
-            reason = made, "members"
-        fallen.append(Fallen(family, url, *reason, torch=_fitting(task, build)))
+            unfit = made, "members"
+        why, stage = unfit
+        fallen.append(Fallen(family, url, why, stage, _fitting(task, build)))
     fallen += _misfits(task, family, url, shelf, may_pre)
     best = furthest(fallen)
     if best.stage == "specifier":
