@@ -1,0 +1,179 @@
+"""pip as a child that shares our terminal and our fate: exit codes, Ctrl-C, SIGTERM, our own death."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rocmpip.model.errors import InputError
+from rocmpip.target.pip import PipCommand
+from rocmpip.target.run import pip_output, run_pip
+
+STAND_IN = '''
+"""Stands in for pip: says what happens to it in a file beside it."""
+import os, subprocess, sys, time
+folder = os.environ["STAND_IN"]
+def say(name, text=""):
+    path = os.path.join(folder, name)
+    with open(path + ".new", "a") as stream: stream.write(str(text))
+    os.replace(path + ".new", path)
+say("argv", "|".join(sys.argv))
+if sys.argv[1:2] == ["exit"]: sys.exit(int(sys.argv[2]))
+if sys.argv[1:2] == ["echo"]:
+    print(sys.stdin.read(), end=""); print("to stderr", file=sys.stderr); sys.exit(0)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+say("grandchild", child.pid)
+say("pid", os.getpid())
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    try:
+        # A roll-back: a second interrupt here would break it.
+        time.sleep(0.3)
+    except KeyboardInterrupt:
+        say("broken")
+    child.kill(); child.wait()
+    say("rolled-back")
+    sys.exit(1)
+'''
+
+DRIVER = """
+import os, sys
+from rocmpip.model.errors import Interrupted
+from rocmpip.target.pip import PipCommand
+from rocmpip.target.run import run_pip
+try:
+    code = run_pip(PipCommand((sys.argv[1], "-m", "pip"), (26, 3)), ["install"], env=os.environ)
+except Interrupted as stop:
+    code = stop.exit_code
+sys.exit(code)
+"""
+
+
+@pytest.fixture
+def stand_in(venv: Callable[..., Path], tmp_path: Path) -> tuple[str, Path]:
+    """(interpreter with the stand-in as its pip, folder in which the stand-in tells)."""
+    python: Path = venv()
+    package = next((python.parent.parent / "lib").glob("python3*")) / "site-packages" / "pip"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text(STAND_IN)
+    told = tmp_path / "told"
+    told.mkdir()
+    return str(python), told
+
+
+def command(python: str) -> PipCommand:
+    return PipCommand((python, "-m", "pip"), (26, 3))
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 23, 120])
+def test_pips_exit_code_is_ours(stand_in: tuple[str, Path], clean_env: dict[str, str], code: int) -> None:
+    python, told = stand_in
+    assert run_pip(command(python), ["exit", str(code)], env={**clean_env, "STAND_IN": str(told)}) == code
+    assert (told / "argv").read_text() == f"pip|exit|{code}"
+
+
+def test_output_that_is_kept(stand_in: tuple[str, Path], clean_env: dict[str, str]) -> None:
+    python, told = stand_in
+    done = pip_output(command(python), ["echo"], env={**clean_env, "STAND_IN": str(told)})
+    assert (done.code, done.stdout, done.stderr) == (0, "", "to stderr\n")
+
+
+def test_stdin_reaches_pip_and_stdout_can_go_to_stderr(stand_in: tuple[str, Path], clean_env: dict[str, str]) -> None:
+    python, told = stand_in
+    code = DRIVER.replace('["install"], env=os.environ', '["echo"], env=os.environ, stdout_to_stderr=True')
+    done = subprocess.run(
+        [sys.executable, "-c", code, python],
+        input=b"typed",
+        capture_output=True,
+        env={**clean_env, "STAND_IN": str(told)},
+        check=True,
+    )
+    assert done.stdout == b""
+    assert done.stderr == b"typedto stderr\n"
+
+
+def test_an_interpreter_that_does_not_run(clean_env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "python").write_text("not a program")
+    with pytest.raises(InputError, match="does not run"):
+        run_pip(command(str(tmp_path / "python")), [], env=clean_env)
+
+
+def wait_for(happened: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < end, f"{what} did not happen"
+        time.sleep(0.02)
+
+
+def gone(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state in "ZX"
+
+
+@pytest.fixture
+def running(stand_in: tuple[str, Path], clean_env: dict[str, str]) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """rocmpip's part waiting for a stand-in that works, in a session of their own."""
+    python, told = stand_in
+    child = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, python], env={**clean_env, "STAND_IN": str(told)}, start_new_session=True
+    )
+    try:
+        wait_for(lambda: (told / "pid").exists(), "the start of pip")
+        yield child, told
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        for name in ("pid", "grandchild"):
+            process = int((told / name).read_text())
+            if not gone(process):
+                os.kill(process, signal.SIGKILL)
+
+
+Running = tuple["subprocess.Popen[bytes]", Path]
+
+
+def test_ctrl_c_reaches_pip_once_and_it_rolls_back(running: Running) -> None:
+    child, told = running
+    os.killpg(child.pid, signal.SIGINT)
+    assert child.wait(20) == 130
+    assert (told / "rolled-back").exists()
+    assert not (told / "broken").exists()
+
+
+def test_an_interrupt_for_us_alone_is_passed_on(running: Running) -> None:
+    child, told = running
+    os.kill(child.pid, signal.SIGINT)
+    assert child.wait(20) == 130
+    assert (told / "rolled-back").exists()
+    assert not (told / "broken").exists()
+
+
+def test_sigterm_ends_pip_and_what_it_started(running: Running) -> None:
+    child, told = running
+    os.kill(child.pid, signal.SIGTERM)
+    assert child.wait(20) == 143
+    for name in ("pid", "grandchild"):
+        wait_for(lambda name=name: gone(int((told / name).read_text())), f"the end of {name}")  # type: ignore[misc]
+    assert not (told / "rolled-back").exists()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a child of its parent's death")
+def test_pip_dies_with_us(running: Running) -> None:
+    child, told = running
+    child.kill()
+    child.wait(20)
+    for name in ("pid", "grandchild"):
+        wait_for(lambda name=name: gone(int((told / name).read_text())), f"the end of {name}")  # type: ignore[misc]
