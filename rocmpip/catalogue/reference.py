@@ -48,7 +48,7 @@ def _gpus(catalogue: Catalogue) -> str:
     def row(name: str) -> Sequence[str]:
         override = f"{gfx.override(name)} (as {gfx.override_gfx(name)})" if gfx.override(name) else ""
         end = f"ROCm {gfx.max_rocm(name)}" if gfx.max_rocm(name) else ""
-        return name, gfx.name(name), gfx.family(name), gfx.extra(name), end, override, gfx.note(name)
+        return name, gfx.name(name), gfx.family(name), gfx.extra(name), end, override, gfx.note(name)  # noqa: S610 (no Django)
 
     return _table(
         ("gfx", "products", "per-family index", "extra", "newest ROCm", "HSA override in use", "note"),

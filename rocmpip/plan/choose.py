@@ -16,6 +16,7 @@ from rocmpip.catalogue.tables import Family
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.machine import Platform
 from rocmpip.model.plan import FamilyChoice, Tried
+from rocmpip.model.redact import bare_url
 from rocmpip.model.rocm import RocmVersion
 from rocmpip.plan import family_told as told
 from rocmpip.plan.family_ask import Ask, ConflictLike, read_ask
@@ -183,7 +184,7 @@ def _choice(task: Task, offer: Offer, found: Found, override: str = "", asked: T
         because = (f"kernels of {', '.join(task.targets)} by HSA override, which you allowed", *because)
     return FamilyChoice(
         family=family.name,
-        index_url=offer.url,
+        index_url=bare_url(offer.url),
         rocm=offer.rocm,
         pins=offer.pins,
         extras=offer.extras,

@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 from rocmpip.catalogue.tables import Family
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.plan import FamilyChoice, Tried
+from rocmpip.model.redact import bare_url
 from rocmpip.model.rocm import RocmVersion, rocm_of_label
 from rocmpip.plan.family_ask import clauses
 from rocmpip.plan.family_offer import Fallen, Offer, Task, consider
@@ -82,12 +83,12 @@ def _kept(task: Task, held: Mapping[str, str], offer: Offer) -> FamilyChoice:
     reason = f"torch {pins['torch']} is installed and right for {', '.join(task.targets)}: it stays"
     return FamilyChoice(
         family=offer.family.name,
-        index_url=offer.url,
+        index_url=bare_url(offer.url),
         rocm=offer.rocm,
         pins=pins,
         extras=offer.extras,
         because=(reason,),
-        tried=(Tried(offer.family.name, offer.url, "chosen", reason, pins["torch"]),),
+        tried=(Tried(offer.family.name, bare_url(offer.url), "chosen", reason, pins["torch"]),),
         notes=task.ask.notes,
     )
 
@@ -128,7 +129,7 @@ def _unlisted(
     reason = f"torch {version} is installed and stays, although no index lists it (any more)"
     return FamilyChoice(
         family=family.name if family else "installed",
-        index_url=url,
+        index_url=bare_url(url),
         rocm=rocm or machine,
         pins=pins,
         because=(reason,),

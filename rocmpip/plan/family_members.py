@@ -9,7 +9,8 @@ from packaging.version import InvalidVersion, Version
 
 from rocmpip.catalogue.catalogue import Catalogue
 from rocmpip.catalogue.tables import Family, Pairing
-from rocmpip.model.packages import Absent
+from rocmpip.model.filenames import version_in
+from rocmpip.model.packages import Absent, Page
 from rocmpip.plan.family_ask import TRITON_NAMES, Ask, clauses, pinned
 from rocmpip.plan.family_pages import Pages
 from rocmpip.plan.family_shelf import Build, Shelf, shelve
@@ -50,8 +51,25 @@ def company(
             return result
     _triton(family, url, torch, pairing, ask, pages, tags, result)
     if family.style == "thin" and not result.missing:
-        _rocm(catalogue, url, torch, ask, pages, tags, pre, result)
+        _rocm(catalogue, url, torch, ask, pages, pre, result)
+    if not result.missing:
+        _sdk(catalogue, family, url, torch, ask, pages, result)
     return result
+
+
+def _sdk(catalogue: Catalogue, family: Family, url: str, torch: Build, ask: Ask, pages: Pages, result: Company) -> None:
+    """Requested packages of ROCm itself (``rocm``, ``rocm-sdk-devel``) must be on the index too, for this ROCm."""
+    for name in sorted(ask.wanted):
+        member = catalogue.member(name)
+        if member is None or member.role not in ("sdk", "device") or torch.rocm is None:
+            continue
+        versions = [version for version in all_versions(pages.page(url, name), name) if ask.admits(name, version)]
+        if member.label:
+            versions = [version for version in versions if version == torch.version]
+        if not any(member.label or version.release[:2] == torch.rocm.minor for version in versions):
+            bounds = clauses(ask.spec(name))
+            result.missing = f"torch {torch.version} fell out: {family.name} has no {name}{bounds} for ROCm {torch.rocm}"
+            return
 
 
 def _pair(
@@ -151,21 +169,12 @@ def _triton(
     result.pins[family.triton] = str(found[0].version)
 
 
-def _rocm(
-    catalogue: Catalogue,
-    url: str,
-    torch: Build,
-    ask: Ask,
-    pages: Pages,
-    tags: Tags,
-    pre: bool,
-    result: Company,
-) -> None:
+def _rocm(catalogue: Catalogue, url: str, torch: Build, ask: Ask, pages: Pages, pre: bool, result: Company) -> None:
     """A thin torch of pytorch.org asks for ``rocm==7.14.*``: the newest of them, never one that pip fails on."""
     if torch.rocm is None:
         return
     page = pages.page(url, "rocm")
-    versions = sdist_versions(page, "rocm")
+    versions = all_versions(page, "rocm")
     early = pre or torch.pre
     good = [v for v in versions if v.release[:2] == torch.rocm.minor and (early or not v.is_prerelease)]
     good = [version for version in good if ask.admits("rocm", version)]
@@ -178,11 +187,8 @@ def _rocm(
         result.pins["rocm"] = str(best)
 
 
-def sdist_versions(page: object, name: str) -> list[Version]:
+def all_versions(page: Page | Absent, name: str) -> list[Version]:
     """All versions that a page has of a project, highest first, yanked ones left out."""
-    from rocmpip.model.filenames import version_in
-    from rocmpip.model.packages import Page
-
     found: set[Version] = set()
     for file in page.files if isinstance(page, Page) else ():
         try:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocmpip.model.plan import Tried
+from rocmpip.model.redact import bare_url
 from rocmpip.plan.family_offer import Fallen, Offer, Task, furthest
 
 
 def tried(task: Task, answer: Offer | Fallen, chosen: Offer | None) -> Tried:
     """One row of the table."""
-    name, url = index_name(answer), answer.url
+    name, url = index_name(answer), bare_url(answer.url)
     if isinstance(answer, Fallen):
         return Tried(name, url, "fell out", answer.reason, answer.torch)
     torch = answer.pins["torch"]

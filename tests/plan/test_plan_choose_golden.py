@@ -356,6 +356,31 @@ def test_members_only_wanted_ones_must_be_there() -> None:
     assert loose.family == "pytorch.org rocm7.2" and "torchaudio" not in loose.pins
 
 
+def test_requested_parts_of_rocm_must_be_on_the_index(world: World) -> None:
+    assert ask(world, "gfx942", "7.14", request="torch rocm").family == "pytorch.org rocm7.14"
+    assert ask(world, "gfx942", "6.4", request="torch rocm").pins["rocm"] == "7.14.0.post1"
+    assert ask(world, "gfx942", "10.0", request="torch rocm==10.0.0").family == TEN
+    with pytest.raises(NoPlan) as caught:
+        ask(world, "gfx942", "10.0", request="torch rocm-sdk-devel")
+    assert any("has no rocm-sdk-devel" in line for line in caught.value.details)
+
+
+def test_credentials_of_a_mirror_stay_out_of_the_table() -> None:
+    from rocmpip.model.settings import Settings
+
+    catalogue = load(Settings(pytorch_url="https://me:secret@mirror.example/"))
+    with pytest.raises(NoPlan) as caught:
+        choose_family(
+            platform=machine("gfx942", "6.4"),
+            python_tags=tags_for("3.12"),
+            requirements={"torch": SpecifierSet()},
+            catalogue=catalogue,
+            candidates=World(),
+        )
+    error = caught.value
+    assert "secret" not in f"{error.message} {error.why} {error.hint} {error.details} {error.tried}"  # type: ignore[attr-defined]
+
+
 # -- what an index may try ------------------------------------------------------------------------------------------
 
 
