@@ -1,0 +1,111 @@
+"""The PEP 751 form of a lock (``pylock.toml``)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import Any
+
+from rocmpip.lock.model import Entry, Lock, strongest
+from rocmpip.lock.text import Written, install_command
+from rocmpip.model.errors import InputError
+from rocmpip.model.packages import File, normalise
+from rocmpip.model.redact import bare_url
+
+_NAME = re.compile(r"pylock\.(?:[^.]+\.)?toml\Z")
+
+
+def is_pylock(path: str) -> bool:
+    """True for the file names that PEP 751 gives its locks: pylock.toml and pylock.NAME.toml."""
+    return _NAME.match(PurePath(path).name) is not None
+
+
+def write(lock: Lock, *, path: str = "") -> str:
+    """The file's text: the standard's keys, and the lock's coordinates in ``[tool.rocmpip]``."""
+    import tomlkit
+
+    document: dict[str, Any] = {"lock-version": "1.0", "created-by": "rocmpip"}
+    if lock.coordinates.python:
+        document["requires-python"] = f"=={lock.coordinates.python}.*"
+    document["packages"] = [_package(entry, lock) for entry in lock.entries]
+    ours: dict[str, Any] = dict(lock.coordinates.rows())
+    if lock.command:
+        ours["made by"] = bare_url(lock.command)
+    ours["install"] = install_command(lock, path or "pylock.toml")
+    document["tool"] = {"rocmpip": ours}
+    return tomlkit.dumps(document)
+
+
+def _package(entry: Entry, lock: Lock) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": normalise(entry.name)}
+    if entry.url:
+        row["archive"] = {"url": bare_url(entry.url), "hashes": _hashes(entry.files[0], entry)}
+        return row
+    row["version"] = entry.version
+    if entry.requires_python:
+        row["requires-python"] = entry.requires_python
+    names = {other.name for other in lock.entries}
+    needs = [{"name": name} for name in entry.requires if name in names]
+    if needs:
+        row["dependencies"] = needs
+    if entry.files and entry.files[0].index.startswith(("http://", "https://")):
+        row["index"] = bare_url(entry.files[0].index)
+    sdist = next((file for file in entry.files if not file.filename.endswith(".whl")), None)
+    wheels = [file for file in entry.files if file.filename.endswith(".whl")]
+    if sdist is not None:
+        row["sdist"] = _file(sdist, entry)
+    if wheels:
+        row["wheels"] = [_file(file, entry) for file in sorted(wheels, key=lambda one: one.filename)]
+    if entry.recipe:
+        row["tool"] = {"rocmpip": {"recipe": entry.recipe}}
+    return row
+
+
+def _file(file: File, entry: Entry) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": file.filename, "url": bare_url(file.url)}
+    if file.size is not None:
+        row["size"] = file.size
+    row["hashes"] = _hashes(file, entry)
+    return row
+
+
+def _hashes(file: File, entry: Entry) -> dict[str, str]:
+    names = strongest(file)
+    if not names:
+        raise InputError(f"{entry.name} {entry.version} has no hash", why=f"{file.filename} is published without one")
+    return {name: file.hashes[name] for name in names}
+
+
+def read(text: str, path: str = "pylock.toml") -> Written:
+    """Pins, hashes and coordinates. Raises InputError for what is no PEP 751 file."""
+    import sys
+
+    from packaging.pylock import Pylock, PylockValidationError
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        data = tomllib.loads(text)
+        lock = Pylock.from_dict(data)
+    except (tomllib.TOMLDecodeError, PylockValidationError, ValueError) as problem:
+        raise InputError(f"{path} is no lock file", why=str(problem)) from None
+    ours = (lock.tool or {}).get("rocmpip", {})
+    written = Written(ours=bool(ours), coordinates={key: str(value) for key, value in ours.items()})
+    for package in lock.packages:
+        name = str(package.name)
+        if package.version is not None:
+            written.pins[name] = str(package.version)
+        if package.archive is not None:
+            written.urls[name] = package.archive.url or package.archive.path or ""
+        files = [
+            *(package.wheels or ()),
+            *([package.sdist] if package.sdist else ()),
+            *([package.archive] if package.archive else ()),
+        ]
+        written.hashes[name] = tuple(f"{algorithm}:{digest}" for file in files for algorithm, digest in file.hashes.items())
+        recipe = ((package.tool or {}).get("rocmpip") or {}).get("recipe")
+        if recipe:
+            written.builds[name] = str(recipe)
+    return written

@@ -1,0 +1,140 @@
+"""The requirements form of a lock: written so that no value can add a line, and read back for its pins and coordinates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from rocmpip.lock.model import FORMAT, Entry, Lock
+from rocmpip.model.errors import InputError
+from rocmpip.model.packages import normalise
+from rocmpip.model.redact import bare_url
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\Z")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]*\Z")
+_HASH = re.compile(r"sha(?:256|384|512):[0-9a-f]{64,128}\Z")
+_PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([A-Za-z0-9][A-Za-z0-9.+!_-]*)(?:\s|;|\\|\Z)")
+_ROW = re.compile(r"# {3}([a-z][a-z0-9 ._-]*): (.*)\Z")
+TITLE = "# Locked by rocmpip"
+
+
+def write(lock: Lock, *, path: str = "") -> str:
+    """The file's text. Raises InputError for a value that is not what it should be (it would change the file's meaning)."""
+    return "\n".join(_lines(lock, path)) + "\n"
+
+
+def _lines(lock: Lock, path: str) -> Iterator[str]:
+    yield f"{TITLE}, format {FORMAT}."
+    for key, value in lock.coordinates.rows():
+        yield f"#   {key}: {_comment(value)}"
+    if lock.command:
+        yield f"#   made by: {_comment(lock.command)}"
+    yield f"#   install: {_comment(install_command(lock, path))}"
+    for note in lock.notes:
+        yield f"#   note: {_comment(note)}"
+    yield ""
+    if lock.no_index:
+        yield "--no-index"
+    elif lock.index_url:
+        yield f"--index-url {_url(lock.index_url)}"
+        for url in lock.extra_index_urls:
+            yield f"--extra-index-url {_url(url)}"
+    for place in lock.find_links:
+        yield f"--find-links {_url(place)}"
+    for entry in lock.entries:
+        yield ""
+        yield from _entry(entry)
+
+
+def install_command(lock: Lock, path: str = "") -> str:
+    """The command that installs this lock."""
+    name = path or "FILE"
+    if lock.needs_builds:
+        return f"rocmpip sync {name}"
+    no_deps = " --no-deps" if lock.no_deps else ""
+    return f"pip install --require-hashes{no_deps} -r {name}"
+
+
+def _entry(entry: Entry) -> Iterator[str]:
+    name, version = normalise(entry.name), entry.version
+    if not _NAME.match(name) or not _VERSION.match(version):
+        raise InputError(f"{entry.name!r} {version!r} cannot stand in a lock", why="it is no project name and version")
+    for extra in entry.extras:
+        if not _NAME.match(normalise(extra)):
+            raise InputError(f"{extra!r} cannot stand in a lock", why="it is no name of an extra")
+    extras = f"[{','.join(entry.extras)}]" if entry.extras else ""
+    first = f"{name}{extras} @ {_url(entry.url)}" if entry.url else f"{name}{extras}=={version}"
+    hashes = entry.hashes
+    if not hashes:
+        raise InputError(f"{name} {version} has no hash", why="its index gives none and it was not downloaded")
+    for text in hashes:
+        if not _HASH.match(text):
+            raise InputError(f"{name} {version} has a hash that is none: {text[:80]!r}")
+    yield " \\\n    ".join((first, *(f"--hash={text}" for text in hashes)))
+    if entry.recipe:
+        yield f"    # built from source by the recipe {_comment(entry.recipe)}"
+    if len(entry.via) == 1:
+        yield f"    # via {_comment(entry.via[0])}"
+    elif entry.via:
+        yield "    # via"
+        for parent in entry.via:
+            yield f"    #   {_comment(parent)}"
+
+
+def _comment(text: str) -> str:
+    """``text`` on one line: whatever could end the comment, or drive a terminal, becomes a space."""
+    return "".join(char if char.isprintable() else " " for char in bare_url(text)).strip()
+
+
+def _url(url: str) -> str:
+    """A URL or path that pip reads back as one word: no credentials, no blanks, no ``${VARIABLE}``, no ``#`` comment."""
+    bare = bare_url(url)
+    if "://" not in bare:
+        if any(not char.isprintable() for char in bare) or " " in bare or "${" in bare:
+            raise InputError(f"the path {bare!r} cannot stand in a lock", why="it holds blanks or control characters")
+        return bare
+    return quote(bare, safe="/:?=&%~+,;@!()[]#*'")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a lock file says, as far as it is read back."""
+
+    pins: dict[str, str] = field(default_factory=dict)
+    coordinates: dict[str, str] = field(default_factory=dict)
+    hashes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    urls: dict[str, str] = field(default_factory=dict)
+    """Name → direct reference."""
+    builds: dict[str, str] = field(default_factory=dict)
+    """Name → recipe, of entries that are built from source."""
+    ours: bool = False
+    """True when rocmpip wrote it."""
+
+
+def read(text: str) -> Written:
+    """Pins, hashes and coordinates of a lock in requirements form (ours, or another tool's: then no coordinates)."""
+    written = Written(ours=text.startswith(TITLE))
+    name = ""
+    for line in text.splitlines():
+        row = _ROW.match(line)
+        if row is not None and not written.pins:
+            written.coordinates[row.group(1)] = row.group(2)
+            continue
+        stripped = line.strip()
+        pin = _PIN.match(stripped)
+        if pin is not None:
+            name = normalise(pin.group(1))
+            written.pins[name] = pin.group(2)
+        elif " @ " in stripped and not stripped.startswith("#"):
+            name = normalise(stripped.partition(" @ ")[0].partition("[")[0])
+            written.urls[name] = stripped.partition(" @ ")[2].split()[0]
+        if name:
+            found = re.findall(r"--hash[= ](sha\d+:[0-9a-f]+)", line)
+            if found and not stripped.startswith("#"):
+                written.hashes[name] = (*written.hashes.get(name, ()), *found)
+            built = re.match(r"# built from source by the recipe (\S+)", stripped)
+            if built:
+                written.builds[name] = built.group(1)
+    return written
