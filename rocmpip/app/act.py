@@ -15,6 +15,8 @@ from rocmpip.app.lines import line_text
 from rocmpip.model.errors import BuildFailed, RocmpipError
 from rocmpip.model.packages import File
 from rocmpip.model.plan import Plan, PlanItem
+from rocmpip.model.redact import redact
+from rocmpip.model.request import IndexOptions
 from rocmpip.report import say
 
 _DROPPED = frozenset(("--no-deps", "--upgrade", "-U", "--force-reinstall", "--require-hashes", "--dry-run"))
@@ -50,6 +52,7 @@ class Pip:
             context.env, router_url=self.url, empty_folder=str(empty), index=context.request.index
         )
         env.update(self._rocm_environment())
+        env["ROCMPIP_LOOKING"] = looking(context.request.index)
         env.update(extra or {})
         return env
 
@@ -87,6 +90,16 @@ class Pip:
 
         command = pip_command(self.session.context.target)
         return run_pip(command, ["uninstall", "-y", *names], env=self.environment(), stdout_to_stderr=self.json)
+
+
+def looking(index: IndexOptions) -> str:
+    """pip's line about where it looks, for the user's own places; "" when those are the default ones, as in pip."""
+    places = ", ".join(redact(url) for url in (index.index_url, *index.extra_index_urls) if url)
+    links = ", ".join(redact(place) for place in index.find_links)
+    lines = [f"Looking in indexes: {places}"] if places and not index.no_index else []
+    if links:
+        lines.append(f"Looking in links: {links}")
+    return "\n".join(lines)
 
 
 @contextmanager
@@ -132,10 +145,15 @@ def _install_family(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Ou
     torch = next((item for item in items if item.name == "torch"), None)
     if torch is not None:
         say.step(f"torch {torch.version} from {plan.choice.family if plan.choice else 'the index'}")
-    outcome.code = pip.install(_lines(pip, plan, items), flags=["--no-deps"])
-    if outcome.code == 0:
-        outcome.done.extend(f"{item.name} {item.version}" for item in items)
-    return outcome.code == 0
+    # An sdist of the family (rocm) builds for the GPU at hand: pip's cache of built wheels knows nothing of that.
+    sources = [item for item in items if item.file is not None and not item.file.filename.endswith(".whl")]
+    for part, flags in (([one for one in items if one not in sources], []), (sources, ["--no-cache-dir"])):
+        if part:
+            outcome.code = pip.install(_lines(pip, plan, part), flags=["--no-deps", *flags])
+            if outcome.code:
+                return False
+            outcome.done.extend(f"{item.name} {item.version}" for item in part)
+    return True
 
 
 def foreign_triton(session: Session) -> bool:

@@ -16,6 +16,7 @@ from rocmpip.model.settings import Settings
 
 if TYPE_CHECKING:
     from rocmpip.argv.request import Ours
+    from rocmpip.argv.table import Option
     from rocmpip.catalogue.catalogue import Catalogue
     from rocmpip.recipe.book import RecipeBook
 
@@ -74,15 +75,22 @@ class Context:
         return replace(self, request=request)
 
 
-def gather(command: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None) -> Context:
-    """Read everything for ``rocmpip COMMAND ARGV``. Raises UsageError, InputError and BadConfiguration."""
+def gather(
+    command: str,
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    extra: tuple[Option, ...] = (),
+) -> Context:
+    """Read everything for ``rocmpip COMMAND ARGV``; ``extra`` are the command's own options. Raises UsageError, InputError and BadConfiguration."""
     from rocmpip.app.detect import detect_platform
     from rocmpip.app.request import read_request
     from rocmpip.store.settings import load_settings
 
     env = dict(os.environ if env is None else env)
     cwd = str(Path.cwd()) if cwd is None else cwd
-    request, ours, target = read_request(command, argv, env=env, cwd=cwd)
+    request, ours, target = read_request(command, argv, env=env, cwd=cwd, extra=extra)
     flags = {
         key: value
         for key, value in {

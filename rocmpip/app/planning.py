@@ -10,6 +10,7 @@ from rocmpip.app.installed import installed_with_requirements
 from rocmpip.app.sdists import SdistReader
 from rocmpip.app.session import Session
 from rocmpip.app.solve import Solution, solve
+from rocmpip.app.stale import stale
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.packages import RequirementLine
 from rocmpip.model.plan import Plan
@@ -37,12 +38,34 @@ def make_plan(session: Session) -> Plan:
             # The answer stands on an installed torch of the wrong build: choose the right one, and ask again.
             session.policy.family.get()
             solution = _solve(session, held, reader)
-        return _assemble(session, solution, held, reader)
+        old = _stale(session, solution)
+        if old:
+            solution = _solve(session, held, reader, rebuilt=old)
+        return _assemble(session, solution, held, reader, old)
 
 
-def _solve(session: Session, held: Mapping[str, str], reader: SdistReader) -> Solution:
+def _stale(session: Session, solution: Solution) -> Mapping[str, str]:
+    """Installed builds that this plan makes stale or finds stale: what the answer stands on, and everything when torch moves."""
+    context = session.context
+    new = next((item.version for item in solution.resolved if item.name == "torch"), "")
+    torch = new or context.installed_versions.get("torch", "")
+    names = installed_with_requirements(context) if new else solution.parents
+    return stale(context, torch, names, session.asked.names)
+
+
+def _solve(
+    session: Session, held: Mapping[str, str], reader: SdistReader, *, rebuilt: Mapping[str, str] | None = None
+) -> Solution:
     """Resolve; where the chosen ROCm's torch cannot satisfy the set and none is held, go to the next family."""
     first: NoPlan | None = None
+    rebuilt = rebuilt or {}
+    versions = installed_with_requirements(session.context) if rebuilt else {}
+    again = {name: versions[name].version for name in rebuilt}
+    more = [
+        RequirementLine(name, "an installed build that no longer fits", name=name)
+        for name in rebuilt
+        if name not in session.asked.names
+    ]
     for _ in range(_TRIES):
         try:
             return solve(
@@ -51,9 +74,9 @@ def _solve(session: Session, held: Mapping[str, str], reader: SdistReader) -> So
                 session.policy,
                 session.client,
                 pins=held,
-                prefer=_preferred(session, held),
-                replaced=_replacements(session, held),
-                wrong=_wrong(session, held),
+                prefer={**_preferred(session, held), **again},
+                replaced=[*_replacements(session, held), *more],
+                wrong=_wrong(session, held) | frozenset(rebuilt),
                 source_metadata=reader.metadata,
             )
         except NoPlan as problem:
@@ -133,7 +156,13 @@ def _stands_on_wrong_torch(session: Session, solution: Solution, held: Mapping[s
     )
 
 
-def _assemble(session: Session, solution: Solution, held: Mapping[str, str], reader: SdistReader) -> Plan:
+def _assemble(
+    session: Session,
+    solution: Solution,
+    held: Mapping[str, str],
+    reader: SdistReader,
+    rebuilt: Mapping[str, str],
+) -> Plan:
     context, asked, policy = session.context, session.asked, session.policy
     recipes = {item.name: item.name for item in solution.resolved if item.version in policy.sources.get(item.name, {})}
     recipes.update({item.name: _TEMPLATE for item in solution.resolved if item.name in reader.need_torch})
@@ -149,6 +178,7 @@ def _assemble(session: Session, solution: Solution, held: Mapping[str, str], rea
         choice=policy.family.made,
         held=held,
         force=context.request.force_reinstall,
+        rebuilt=rebuilt,
     )
     plan = assembly.assemble(solution.resolved, facts, kept=solution.kept)
     torch = next((item for item in plan.items if item.name == "torch"), None)

@@ -7,8 +7,8 @@ ours. PARENT: process id of the rocmpip that waits. RUNNER: runner file of rocmp
 * SIGTERM ends this process and what it started: a compiler must not go on for an install that is over.
 * The parent tells of a SIGINT that it got itself by SIGUSR1. A terminal's Ctrl-C reaches both processes; the copy that comes
   so soon after the first must not interrupt pip's roll-back.
-* pip's line "Looking in indexes: …" would show the router's address, and "Looking in links: …" an empty folder of ours. The first
-  says what ROCMPIP_LOOKING holds instead (the user's own places), or is left out when that is empty; the second is left out.
+* pip's line "Looking in indexes: …" would show the router's address and an empty folder of ours. It says what ROCMPIP_LOOKING
+  holds instead (the user's own places), or is left out when that is empty.
 """
 
 # ruff: noqa: PTH208, SIM105, RUF005, UP037
@@ -89,19 +89,20 @@ def _watch(parent: int) -> None:
 
 
 def _say_places(text: str) -> None:
-    """Change pip's words by a filter on the name of its logger: nothing of pip is imported, and another name changes nothing."""
+    """Change pip's words where its log records are made: nothing of pip is imported, and other words change nothing."""
     import logging
 
-    def tell(record: logging.LogRecord) -> bool:
-        message = str(record.msg)
-        if message.startswith("Looking in indexes: http://127.0.0.1:"):
-            # Both places may stand in one message, a line each.
-            record.msg, record.args = text, ()
-            return bool(text)
-        return not message.startswith("Looking in links: ")
+    make = logging.getLogRecordFactory()
 
-    for name in ("pip._internal.cli.req_command", "pip._internal.commands.install", "pip._internal.commands.download"):
-        logging.getLogger(name).addFilter(tell)
+    def tell(*args: object, **more: object) -> logging.LogRecord:
+        record = make(*args, **more)
+        if isinstance(record.msg, str) and record.msg.startswith("Looking in indexes: http://127.0.0.1:"):
+            record.msg, record.args = text, ()
+            if not text:
+                record.levelno = logging.NOTSET  # below every handler's level
+        return record
+
+    logging.setLogRecordFactory(tell)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,61 @@
+"""Installed builds of ours that no longer fit: made for another GPU, against another torch, or by a recipe that has changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from rocmpip.app.context import Context
+from rocmpip.model.errors import RocmpipError
+from rocmpip.model.provenance import FILENAME, Provenance, from_json
+from rocmpip.target.environment import installed
+
+_LIMIT = 256 * 1024
+
+
+def provenances(context: Context) -> dict[str, Provenance]:
+    """Name → record of every installed wheel that rocmpip built. Records that cannot be read count as none."""
+    found: dict[str, Provenance] = {}
+    for dist in installed(context.target.site_packages):
+        path = Path(dist.path) / FILENAME
+        try:
+            with path.open("rb") as stream:
+                found[dist.name] = from_json(json.loads(stream.read(_LIMIT)))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def misfit(context: Context, record: Provenance, torch: str, *, recipe: bool) -> str:
+    """Why an installed build is stale, "" when it fits. ``recipe``: compare the recipe's values too (it was asked for by name)."""
+    inputs = record.inputs
+    targets = context.platform.gfx_targets
+    missing = [gfx for gfx in targets if inputs.gfx and gfx not in inputs.gfx]
+    if missing:
+        return f"the installed build is for {', '.join(inputs.gfx)}, and this machine has {', '.join(missing)}"
+    if torch and inputs.torch and inputs.torch != torch:
+        return f"the installed build was made against torch {inputs.torch}, and torch is {torch}"
+    if recipe and inputs.recipe and record.recipe:
+        name = record.recipe.partition(" ")[0]
+        try:
+            now = context.book.resolve(name, inputs.version, context.recipe_context(torch=torch, backend=inputs.backend))
+        except (KeyError, RocmpipError):
+            return ""
+        if now.digest != inputs.recipe:
+            return f"the recipe {name} has changed since it was built"
+    return ""
+
+
+def stale(context: Context, torch: str, names: Iterable[str], asked: Iterable[str]) -> Mapping[str, str]:
+    """Name → why, for the installed builds among ``names``. ``asked``: those that the user named."""
+    if context.platform.state != "gpu":
+        return {}
+    wanted, named = set(names), set(asked)
+    found = {}
+    for name, record in provenances(context).items():
+        if name in wanted:
+            reason = misfit(context, record, torch, recipe=name in named)
+            if reason:
+                found[name] = reason
+    return found
