@@ -56,7 +56,8 @@ class Command:
     ``python``: the value of ``--python`` before the sub-command, or "".
     ``ours``: our own options before the sub-command (``--json``, ``--gfx X`` …), as words.
     ``help``, ``version``: whether -h/--help or -V/--version stood before the sub-command.
-    ``problem``: why pip's main parser refuses the options before the sub-command, or "".
+    ``problem``: why pip's main parser refuses the options before the sub-command, or "". An option that is not known counts
+    as one without a value, so that the sub-command is found all the same.
     """
 
     __slots__ = ("args", "global_args", "help", "name", "ours", "problem", "python", "version")
@@ -103,13 +104,15 @@ def split_command(argv: list[str] | tuple[str, ...]) -> Command:
             _long(command, word, words)
         else:
             _cluster(command, word, words)
-        if command.problem:
-            command.args = words
-            return command
     if words:
         command.name = words.pop(0)
     command.args = words
     return command
+
+
+def _refuse(command: Command, problem: str) -> None:
+    """Keep the first problem: pip stops there."""
+    command.problem = command.problem or problem
 
 
 def _long(command: Command, word: str, words: list[str]) -> None:
@@ -121,19 +124,19 @@ def _long(command: Command, word: str, words: list[str]) -> None:
         command.ours.append(word)
         if not equals:
             if not words:
-                command.problem = f"{spelled} option requires 1 argument"
+                _refuse(command, f"{spelled} option requires 1 argument")
                 return
             command.ours.append(words.pop(0))
         return
     name = long_option(spelled)
     if not name:
-        command.problem = f"no such option: {spelled}"
+        _refuse(command, f"no such option: {spelled}")
         command.global_args.append(word)
         return
     taken = [word]
     if name in VALUED and not equals:
         if not words:
-            command.problem = f"{name} option requires 1 argument"
+            _refuse(command, f"{name} option requires 1 argument")
             command.global_args.append(word)
             return
         value = words.pop(0)
@@ -142,7 +145,7 @@ def _long(command: Command, word: str, words: list[str]) -> None:
         command.python = value
         return
     if name in FLAGS and equals:
-        command.problem = f"{name} option does not take a value"
+        _refuse(command, f"{name} option does not take a value")
     command.help = command.help or name == "--help"
     command.version = command.version or name == "--version"
     command.global_args.extend(taken)
@@ -154,7 +157,7 @@ def _cluster(command: Command, word: str, words: list[str]) -> None:
     for letter in word[1:]:
         name = SHORTS.get("-" + letter)
         if name is None:
-            command.problem = f"no such option: -{letter}"
+            _refuse(command, f"no such option: -{letter}")
             return
         command.help = command.help or name == "--help"
         command.version = command.version or name == "--version"

@@ -96,15 +96,18 @@ def test_an_interpreter_that_is_not_there_tells_no_options(tmp_path: Path, clean
     assert option_arity(PipCommand((str(tmp_path / "gone"), "-m", "pip"), ()), "install", clean_env) == {}
 
 
+def answers(python: Path) -> bool:
+    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+
+
 def pythons() -> list[str]:
     """Every Python from 3.10 to 3.13 on PATH that runs (a shim may have nothing behind it)."""
     found = {f"3.{sys.version_info.minor}": sys.executable}
     for version in ("3.10", "3.11", "3.12", "3.13"):
         for folder in os.environ.get("PATH", "").split(os.pathsep):
             path = Path(folder) / f"python{version}"
-            if version not in found and path.exists():
-                if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
-                    found[version] = str(path)
+            if version not in found and path.exists() and answers(path):
+                found[version] = str(path)
     return list(found.values())
 
 
