@@ -59,8 +59,18 @@ def _wheel(name: str, version: str, build: str, metadata: bytes) -> Synthetic:
     # Escaped as the wheel specification has it: runs of -_. become one underscore.
     distribution = normalise(name).replace("-", "_")
     escaped = re.sub(r"[^A-Za-z0-9.+!]+", "_", version)
-    folder = f"{distribution}-{escaped}.dist-info"
-    tags = f"Wheel-Version: 1.0\nGenerator: rocmpip\nRoot-Is-Purelib: true\nTag: py3-none-any\n{_build_line(build)}".encode()
+    middle = f"-{build}" if build else ""
+    filename = f"{distribution}-{escaped}{middle}-py3-none-any.whl"
+    return Synthetic(filename, metadata, hollow_wheel(filename, metadata))
+
+
+def hollow_wheel(filename: str, metadata: bytes) -> bytes:
+    """The bytes of a wheel that has ``metadata`` and nothing else, whatever ``filename`` promises."""
+    distribution, version, *build, python, abi, platform = filename.removesuffix(".whl").split("-")
+    folder = f"{distribution}-{version}.dist-info"
+    lines = ["Wheel-Version: 1.0", "Generator: rocmpip", "Root-Is-Purelib: true", f"Tag: {python}-{abi}-{platform}"]
+    lines += [f"Build: {each}" for each in build]
+    tags = ("\n".join(lines) + "\n").encode()
     members = [(f"{folder}/METADATA", metadata), (f"{folder}/WHEEL", tags)]
     record = [f"{path},sha256={_digest(data)},{len(data)}" for path, data in members]
     record.append(f"{folder}/RECORD,,")
@@ -72,12 +82,7 @@ def _wheel(name: str, version: str, build: str, metadata: bytes) -> Synthetic:
             about.external_attr = 0o100644 << 16
             about.create_system = 3
             archive.writestr(about, data)
-    middle = f"-{build}" if build else ""
-    return Synthetic(f"{distribution}-{escaped}{middle}-py3-none-any.whl", metadata, buffer.getvalue())
-
-
-def _build_line(build: str) -> str:
-    return f"Build: {build}\n" if build else ""
+    return buffer.getvalue()
 
 
 def _digest(data: bytes) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from hashlib import sha256
 
 from rocmpip.model.filenames import is_wheel
 from rocmpip.model.packages import File
 from rocmpip.model.routing import Synthetic
+from rocmpip.router.alias import hollow_wheel
 from rocmpip.router.loopback import NOT_FOUND, Question, Reply
 from rocmpip.router.pages import Entry
 from rocmpip.router.upstream import Body, Upstream
@@ -21,11 +23,13 @@ _ON = ("content-range", "etag", "last-modified", "accept-ranges")
 class Files:
     """Which files have a link of ours, and what it answers. Safe for threads."""
 
-    def __init__(self, client: Upstream, root: str, *, stream: bool) -> None:
-        """``root``: the URL below which file links live, with a slash at its end. ``stream``: hand on files with credentials."""
+    def __init__(self, client: Upstream, root: str, *, stream: bool, hollow: bool) -> None:
+        """``root``: the URL below which file links live, with a slash at its end. ``stream``: hand on files with credentials.
+        ``hollow``: answer for wheels with their metadata alone."""
         self._client = client
         self._root = root
         self._stream = stream
+        self._hollow = hollow
         self._lock = threading.Lock()
         self._known: dict[str, File | Synthetic] = {}
 
@@ -35,6 +39,9 @@ class Files:
             self._known[file.url] = file
         if not file.url.startswith(("http://", "https://")):
             return Entry(file, file.url, None)
+        if self._hollow and is_wheel(file.filename) and self._client.secure(file.url):
+            # The page may not promise a hash or size that the hollow wheel has not.
+            return Entry(replace(file, hashes={}, size=None), self._link(file.url, file), file.core_metadata or "")
         if self._streamed(file):
             metadata = "" if file.core_metadata is None and is_wheel(file.filename) else file.core_metadata
             return Entry(file, self._link(file.url, file), metadata)
@@ -79,6 +86,10 @@ class Files:
             if known.content is None:
                 return NOT_FOUND
             return Reply(200, known.content, (("Content-Type", "application/octet-stream"),))
+        if self._hollow and is_wheel(filename):
+            return Reply(
+                200, hollow_wheel(filename, self._client.metadata(known)), (("Content-Type", "application/octet-stream"),)
+            )
         if not self._streamed(known):
             return Reply(302, b"", (("Location", known.url),))
         return self._handed_on(known, question)

@@ -54,6 +54,9 @@ class Router:
     or ``-``) is random unless given. ``stream``: files whose URL needs credentials that only the client has are handed on by the
     router; otherwise pip is pointed to them and needs a private netrc (``rocmpip.index.credentials.private_netrc``).
 
+    ``hollow`` is for dry runs: every wheel of a server is answered with its metadata alone, for pip before 25.3 downloads what it
+    only plans (gigabytes of torch). ``file_of`` has the true hashes; nothing may be installed from such a router.
+
     Use it as a context manager, or call ``start`` and ``close``.
     """
 
@@ -66,6 +69,7 @@ class Router:
         token: str | None = None,
         uid_check: bool = True,
         stream: bool = True,
+        hollow: bool = False,
     ) -> None:
         if token is not None and not _TOKEN.match(token):
             raise UsageError("the router's token must have at least 16 letters, digits, - or _")
@@ -74,6 +78,7 @@ class Router:
         self._port = port
         self._token = token or base64.urlsafe_b64encode(os.urandom(24)).decode("ascii")
         self._stream = stream
+        self._hollow = hollow
         self._answers: Once[str, _Answer] = Once()
         self._lock = threading.Lock()
         self._asked: list[Asked] = []
@@ -94,7 +99,7 @@ class Router:
                 hint="name another port, or 0 for any free one",
             ) from None
         self._server = server
-        self._files = Files(self._client, f"{self._root}files/", stream=self._stream)
+        self._files = Files(self._client, f"{self._root}files/", stream=self._stream, hollow=self._hollow)
         server.start()
         return self
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
+from urllib.parse import unquote
 
 JSON = "application/vnd.pypi.simple.v1+json"
 
@@ -39,7 +40,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         site: Site = self.server.site  # type: ignore[attr-defined]
-        path = self.path.partition("?")[0]
+        path = unquote(self.path.partition("?")[0])
         site.requests.append((path, {key.lower(): value for key, value in self.headers.items()}))
         made = site.paths.get(path, Reply(status=404))
         reply = made(self) if callable(made) else made

@@ -11,7 +11,7 @@ import pytest
 from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
 
-from rocmpip.router.alias import VIRTUAL_BUILD, alias_wheel, static_metadata, virtual_wheel
+from rocmpip.router.alias import VIRTUAL_BUILD, alias_wheel, hollow_wheel, static_metadata, virtual_wheel
 
 
 def members(content: bytes | None) -> dict[str, bytes]:
@@ -55,6 +55,13 @@ def test_a_stand_in_is_known_by_its_build_tag() -> None:
     assert members(made.content)["flash_attn-2.8.3+rocm.dist-info/METADATA"] == metadata
     parsed = Metadata.from_email(metadata)
     assert (parsed.provides_extra, str(parsed.requires_python)) == (["x"], ">=3.9")
+
+
+def test_a_hollow_wheel_has_the_tags_of_its_name() -> None:
+    found = members(hollow_wheel("torch-2.9.1+rocm6.4-1x-cp312-cp312-linux_x86_64.whl", b"Metadata-Version: 2.1\n"))
+    lines = found["torch-2.9.1+rocm6.4.dist-info/WHEEL"].decode().splitlines()
+    assert "Tag: cp312-cp312-linux_x86_64" in lines
+    assert "Build: 1x" in lines
 
 
 @pytest.mark.parametrize("value", ["torch\nRequires-Dist: evil", "torch\r"])

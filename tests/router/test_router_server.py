@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -301,10 +302,8 @@ def test_nothing_is_open_after_close(memory: Memory) -> None:
         raise KeyError("an exception in the block")
     with kept:
         kept.settimeout(10)
-        try:
+        with contextlib.suppress(ConnectionResetError):  # it may still have been waiting to be accepted
             assert kept.recv(1) == b""
-        except ConnectionResetError:
-            pass  # it was still waiting to be accepted
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", router.port))
     router.close()
