@@ -7,83 +7,27 @@ the writer. ROOT is ``wheelhouse`` in rocmpip's state folder, not in a cache: a 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import hashlib
-import json
+import fcntl
 import os
-import re
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from rocmpip.model.errors import CheckFailed
-from rocmpip.model.packages import File
-from rocmpip.model.provenance import FingerprintInputs, Provenance, from_json, stale_because
-from rocmpip.store.wheelhouse_files import (
-    copy_file,
-    refuse_unsafe,
-    refuse_unsafe_parents,
-    sha256_of,
-    sync_folder,
-)
+from rocmpip.model.provenance import Provenance, stale_because
+from rocmpip.store.wheelhouse_entry import ENTRY, NAME, SCHEMA, StoredWheel, changed, fingerprint, read_entry
+from rocmpip.store.wheelhouse_files import copy_file, refuse_unsafe, refuse_unsafe_parents, sync_folder
 
-ENTRY = "entry.json"
-_SCHEMA = 1
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+__all__ = ["ENTRY", "Fault", "StoredWheel", "Wheelhouse", "fingerprint"]
+
 _LEFTOVER_AGE = 6 * 3600.0
-
-
-def fingerprint(inputs: FingerprintInputs) -> str:
-    """sha256 (64 hex digits) over every input. The order of gfx targets does not count; everything else does."""
-    values = asdict(inputs)
-    values["gfx"] = sorted(set(inputs.gfx))
-    canonical = json.dumps({"schema": _SCHEMA, **values}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
-
-
-@dataclass(frozen=True)
-class StoredWheel:
-    """One wheel of the wheelhouse. ``path`` is absolute; ``created`` is seconds since the epoch, ``seconds`` the build's."""
-
-    fingerprint: str
-    path: Path
-    sha256: str
-    size: int
-    created: float
-    seconds: float
-    provenance: Provenance
-
-    @property
-    def filename(self) -> str:
-        return self.path.name
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "fingerprint": self.fingerprint,
-            "filename": self.filename,
-            "path": str(self.path),
-            "sha256": self.sha256,
-            "size": self.size,
-            "created": self.created,
-            "seconds": self.seconds,
-            "provenance": self.provenance.as_json(),
-        }
-
-    def as_file(self) -> File:
-        """As a file of a project page, for the router: a ``file://`` link with its hash."""
-        return File(
-            filename=self.filename,
-            url=self.path.as_uri(),
-            hashes={"sha256": self.sha256},
-            size=self.size,
-            index=self.path.parent.as_uri(),
-        )
 
 
 @dataclass(frozen=True)
@@ -125,11 +69,18 @@ class Wheelhouse:
     def _verified(self, entry: Path) -> StoredWheel | None:
         refuse_unsafe(entry.parent)
         refuse_unsafe(entry)
-        stored, reason = self._read(entry)
+        stored, reason = read_entry(entry)
         if stored is not None and not reason:
-            reason = _changed(stored)
+            reason = changed(stored)
         if reason or stored is None:
-            self._set_aside(entry)
+            with self._locked():
+                # Look again: another process may have been replacing it while we read.
+                stored, reason = read_entry(entry)
+                if stored is not None and not (reason or (reason := changed(stored))):
+                    return stored
+                if not entry.exists():
+                    return None
+                self._set_aside(entry)
             self._warn(f"a wheel in the wheelhouse is damaged and was set aside: {entry.name[:12]}: {reason}")
             return None
         return stored
@@ -184,7 +135,7 @@ class Wheelhouse:
         """
         provenance = dataclasses.replace(provenance, code_objects=code_objects or provenance.code_objects)
         name = provenance.inputs.name
-        if not _NAME.fullmatch(name) or provenance.fingerprint != fingerprint(provenance.inputs):
+        if not NAME.fullmatch(name) or provenance.fingerprint != fingerprint(provenance.inputs):
             raise CheckFailed(f"{wheel.name} does not go into the wheelhouse", why="its record does not match its fingerprint")
         self._make_root()
         project = self.root / name
@@ -194,7 +145,7 @@ class Wheelhouse:
         try:
             digest = copy_file(wheel, new / wheel.name)
             record = {
-                "schema": _SCHEMA,
+                "schema": SCHEMA,
                 "filename": wheel.name,
                 "sha256": digest,
                 "size": (new / wheel.name).stat().st_size,
@@ -208,31 +159,41 @@ class Wheelhouse:
                 os.fsync(stream.fileno())
             sync_folder(new)
             entry = project / provenance.fingerprint
-            self._move_in(new, entry, replace)
+            with self._locked():
+                project.mkdir(mode=0o700, exist_ok=True)  # a prune may have removed it, empty as it was
+                self._move_in(new, entry, replace)
+                stored, reason = read_entry(entry)
         finally:
             shutil.rmtree(new, ignore_errors=True)
-        stored, reason = self._read(entry)
         if stored is None:
             raise CheckFailed(f"the wheelhouse could not keep {wheel.name}", why=reason)
         return stored
 
-    def _move_in(self, new: Path, entry: Path, replace: bool) -> None:
-        """Rename the finished folder into place, unless a sound one is there and may stay."""
-        for _ in range(100):
-            try:
-                new.rename(entry)
-            except OSError:
-                # ENOTEMPTY or EEXIST: an entry stands there. Move it out of the way, whoever put it there.
-                if not entry.exists():
-                    raise
-                there, reason = self._read(entry)
-                if not replace and there is not None and not (reason or _changed(there)):
-                    return
-                self._set_aside(entry)
-                continue
-            sync_folder(entry.parent)
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One process at a time moves entries. The lock goes with its process, so a killed one blocks nobody; readers need none,
+        and a file system without locks (or a wheelhouse that we may not write) does without."""
+        try:
+            descriptor = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            yield
             return
-        raise CheckFailed(f"other processes keep replacing {entry}", hint="run the command again")
+        try:
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _move_in(self, new: Path, entry: Path, replace: bool) -> None:
+        """Rename the finished folder into place, unless a sound one is there and may stay. Called under the lock."""
+        if entry.exists():
+            there, reason = read_entry(entry)
+            if not replace and there is not None and not (reason or changed(there)):
+                return
+            self._set_aside(entry)
+        new.rename(entry)
+        sync_folder(entry.parent)
 
     def _set_aside(self, entry: Path) -> None:
         """Take an entry out of sight at once (rename), then delete it. One that is gone already is no error."""
@@ -248,7 +209,8 @@ class Wheelhouse:
 
     def remove(self, stored: StoredWheel) -> None:
         """Delete one wheel."""
-        self._set_aside(stored.path.parent)
+        with self._locked():
+            self._set_aside(stored.path.parent)
 
     # ---- keeping house
 
@@ -259,9 +221,9 @@ class Wheelhouse:
         faults: list[Fault] = []
         for project in self._projects():
             for entry in _folders(project):
-                stored, reason = self._read(entry)
+                stored, reason = read_entry(entry)
                 if stored is not None and not reason:
-                    reason = _changed(stored)
+                    reason = changed(stored)
                 if stored is None or reason:
                     faults.append(Fault(str(entry), reason))
                 else:
@@ -280,7 +242,7 @@ class Wheelhouse:
         sound, faults = self.verify()
         for fault in faults:
             freed += _weight(Path(fault.path))
-            self._set_aside(Path(fault.path))
+            self._drop_damaged(Path(fault.path))
         now = time.time()
         doomed = [
             stored
@@ -290,13 +252,19 @@ class Wheelhouse:
         for stored in doomed:
             freed += stored.size
             self.remove(stored)
-        for project in self._projects():
-            # Only an empty one goes: rmdir refuses the rest.
-            try:
-                project.rmdir()
-            except OSError:
-                continue
+        with self._locked():
+            for project in self._projects():
+                # Only an empty one goes: rmdir refuses the rest.
+                with contextlib.suppress(OSError):
+                    project.rmdir()
         return tuple(doomed), freed
+
+    def _drop_damaged(self, entry: Path) -> None:
+        """Delete an entry that is still damaged now that nobody else moves it."""
+        with self._locked():
+            stored, reason = read_entry(entry)
+            if stored is None or reason or changed(stored):
+                self._set_aside(entry)
 
     def _clear_leftovers(self, age: float) -> int:
         """Remove what a killed writer left behind; a young one may still be at work."""
@@ -321,31 +289,9 @@ class Wheelhouse:
 
     def _entries(self, project: Path) -> Iterator[StoredWheel]:
         for entry in _folders(project) if project.is_dir() else ():
-            stored, reason = self._read(entry)
+            stored, reason = read_entry(entry)
             if stored is not None and not reason:
                 yield stored
-
-    def _read(self, entry: Path) -> tuple[StoredWheel | None, str]:
-        """An entry as it says it is: (wheel, "") or (None, why not). The hash is not computed here."""
-        try:
-            record: Any = msgspec.json.decode((entry / ENTRY).read_bytes())
-            filename = record["filename"]
-            provenance = from_json(record["provenance"])
-            path = entry / filename
-            if record["schema"] != _SCHEMA or path.parent != entry or not filename.endswith(".whl"):
-                return None, "its entry names no wheel of its own folder"
-            if provenance.fingerprint != entry.name or fingerprint(provenance.inputs) != entry.name:
-                return None, "its entry belongs to another fingerprint"
-            if path.is_symlink() or not path.is_file():
-                return None, "its wheel is missing"
-            refuse_unsafe(path)
-            stored = StoredWheel(
-                entry.name, path, str(record["sha256"]), int(record["size"]),
-                float(record["created"]), float(record["seconds"]), provenance,
-            )  # fmt: skip
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, msgspec.MsgspecError) as problem:
-            return None, f"its entry cannot be read ({type(problem).__name__})"
-        return stored, ""
 
     # ---- safety
 
@@ -366,16 +312,6 @@ def _folders(place: Path) -> tuple[Path, ...]:
     with os.scandir(place) as rows:
         names = [row.name for row in rows if not row.name.startswith(".") and row.is_dir(follow_symlinks=False)]
     return tuple(place / name for name in sorted(names))
-
-
-def _changed(stored: StoredWheel) -> str:
-    """Why the wheel's bytes are not those that were stored, or ""."""
-    try:
-        if stored.path.stat().st_size != stored.size:
-            return "its size changed"
-        return "" if sha256_of(stored.path) == stored.sha256 else "its bytes changed (sha256 differs)"
-    except OSError as problem:
-        return f"it cannot be read ({problem.strerror})"
 
 
 def _weight(folder: Path) -> int:
