@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -177,3 +178,46 @@ def test_pip_dies_with_us(running: Running) -> None:
     child.wait(20)
     for name in ("pid", "grandchild"):
         wait_for(lambda name=name: gone(int((told / name).read_text())), f"the end of {name}")  # type: ignore[misc]
+
+
+REAL_DRIVER = """
+import os, sys
+from rocmpip.model.errors import Interrupted
+from rocmpip.target.environment import find_environment
+from rocmpip.target.pip import pip_command
+from rocmpip.target.run import neutral_environment, run_pip
+env = neutral_environment(os.environ, router_url=sys.argv[2], empty_folder=sys.argv[3])
+try:
+    code = run_pip(pip_command(find_environment(sys.argv[1], env=env)), ["install", "some-package"], env=env)
+except Interrupted as stop:
+    code = stop.exit_code
+sys.exit(code)
+"""
+
+
+@pytest.mark.pip
+@pytest.mark.parametrize("with_pip", [True, False])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_real_pip_ends_in_its_own_words(
+    venv: Callable[..., Path], clean_env: dict[str, str], tmp_path: Path, with_pip: bool, number: int, code: int
+) -> None:
+    python = venv(with_pip=with_pip)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/simple/"
+        with subprocess.Popen(
+            [sys.executable, "-c", REAL_DRIVER, str(python), url, str(tmp_path)],
+            env=clean_env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as child:
+            # pip asks and gets no answer: it is at work when the signal comes.
+            connection, _ = server.accept()
+            os.killpg(child.pid, number)
+            output, _ = child.communicate(timeout=30)
+            connection.close()
+    assert child.returncode == code
+    assert "Traceback" not in output
+    if number == signal.SIGINT:
+        assert output.count("Operation cancelled by user") == 1
