@@ -66,14 +66,23 @@ class Pip:
 
     def install(self, lines: Sequence[str], *, flags: Sequence[str] = (), env: Mapping[str, str] | None = None) -> int:
         """``pip install`` of exactly these lines; returns pip's exit code."""
+        context = self.session.context
+        options = [word for word in context.request.options if word not in _DROPPED]
+        return self.run("install", [*options, *flags, *self._words(lines)], env=env)
+
+    def run(self, command: str, arguments: Sequence[str], *, env: Mapping[str, str] | None = None) -> int:
+        """Any pip command on our terminal; returns pip's exit code."""
         from rocmpip.target.pip import pip_command
         from rocmpip.target.run import run_pip
 
         context = self.session.context
-        options = [word for word in context.request.options if word not in _DROPPED]
-        arguments = ["install", *options, *flags, *self._words(lines)]
-        command = pip_command(context.target)
-        return run_pip(command, arguments, env=self.environment(env), stdout_to_stderr=self.json)
+        return run_pip(
+            pip_command(context.target),
+            [command, *arguments],
+            env=self.environment(env),
+            cwd=context.cwd,
+            stdout_to_stderr=self.json,
+        )
 
     def _words(self, lines: Sequence[str]) -> list[str]:
         """On the command line, so that pip's words name no file of ours; in a file when a line needs one or they are many."""
@@ -85,11 +94,7 @@ class Pip:
         return ["-r", str(path)]
 
     def uninstall(self, names: Sequence[str]) -> int:
-        from rocmpip.target.pip import pip_command
-        from rocmpip.target.run import run_pip
-
-        command = pip_command(self.session.context.target)
-        return run_pip(command, ["uninstall", "-y", *names], env=self.environment(), stdout_to_stderr=self.json)
+        return self.run("uninstall", ["-y", *names])
 
 
 def looking(index: IndexOptions) -> str:

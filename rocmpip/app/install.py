@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from rocmpip.app.context import Context, gather
-from rocmpip.model.errors import Interrupted, RocmpipError
+from rocmpip.app.session import Session
+from rocmpip.model.errors import InputError, Interrupted, NoPlan, RocmpipError
 from rocmpip.model.plan import Plan
 from rocmpip.report import envelope, say
 
@@ -62,6 +63,7 @@ def plain_pip(context: Context, argv: Sequence[str]) -> NoReturn:
 
 
 def plan_and_act(context: Context, *, as_json: bool) -> int:
+    from rocmpip.app.behind import run_pip_behind
     from rocmpip.app.planning import make_plan
     from rocmpip.app.request import sorted_request
     from rocmpip.app.session import open_session
@@ -70,7 +72,13 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
         say.warning(f"{context.target.python} is neither a virtual environment nor a container")
     asked = sorted_request(context)
     with open_session(context, asked) as session:
-        plan = make_plan(session)
+        try:
+            plan = make_plan(session)
+        except (NoPlan, InputError) as problem:
+            if as_json or context.request.dry_run or ours_to_tell(session, problem):
+                raise
+            # Nothing of ours is in the way: pip tells such a conflict in its own words, with its own exit code.
+            return run_pip_behind(session)
         if context.request.dry_run:
             return show(context, plan, as_json=as_json)
         _announce(context, plan)
@@ -87,6 +95,20 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
     elif outcome.code == 0:
         _closing(plan, outcome.built)
     return outcome.code
+
+
+def ours_to_tell(session: Session, problem: RocmpipError) -> bool:
+    """True when the error is about the torch family, a recipe or a CUDA package; plain conflicts are pip's to tell."""
+    if isinstance(problem, InputError):
+        return False
+    names = set(getattr(problem, "names", ()))
+    if not names:
+        return True
+    context = session.context
+    return any(
+        context.catalogue.is_family(name) or context.catalogue.forbidden(name) or context.book.get(name) is not None
+        for name in names
+    )
 
 
 def pip_failed(code: int) -> RocmpipError:

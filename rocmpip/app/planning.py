@@ -30,7 +30,7 @@ def make_plan(session: Session) -> Plan:
         held = family.confirm_held(context, asked, session.client, held)
     session.again(held=held)
     choose_first = bool(asked.family) or (bool(asked.recipes) and context.platform.state == "gpu")
-    if context.platform.state != "none" and choose_first:
+    if context.platform.state != "none" and choose_first and not context.request.index.no_index:
         session.policy.family.get()
     with SdistReader(session) as reader:
         solution = _solve(session, held, reader)

@@ -103,6 +103,7 @@ class Policy:
         extra: Mapping[str, SpecifierSet] | None = None,
         held: Mapping[str, str] | None = None,
         left_out: Mapping[str, str] | None = None,
+        virtual: bool = True,
     ) -> None:
         self.context = context
         self.asked = asked
@@ -114,6 +115,8 @@ class Policy:
         """Recipe name → version → the sdist that a virtual wheel stands for."""
         self.left_out: dict[str, str] = dict(left_out or {})
         """Index URL of a family that could not satisfy the whole set → why."""
+        self.virtual = virtual
+        """True while planning: sources stand in with static metadata. False where a pip fetches the files themselves."""
 
     # -- the choice of torch -------------------------------------------------------------------------------------
 
@@ -179,6 +182,9 @@ class Policy:
         return Route(name, "plain", indexes=user_indexes(context), find_links=context.request.index.find_links)
 
     def _family_route(self, name: str) -> Route:
+        if self.context.request.index.no_index:
+            places = self.context.request.index.find_links
+            return Route(name, "family", find_links=places, keep=self._local_filter(name), because="--no-index: ROCm wheels there")
         choice = self.family.get()
         from rocmpip.app.family import alias_for, rocm_page
 
@@ -188,7 +194,7 @@ class Policy:
         device = _DEVICE.search(name)
         if device and device.group(1) not in self.context.platform.gfx_targets:
             return Route(name, "family", because=f"{name} is for another GPU")
-        if name == "rocm":
+        if name == "rocm" and self.virtual:
             return rocm_page(choice, self.context, self.client)
         return Route(
             name,
@@ -215,6 +221,20 @@ class Policy:
                 return not labelled or name.endswith("triton-rocm")
             if rocm.minor != choice.rocm.minor:
                 return False
+            return name != "torch" or not any(catalogue.lacks_kernels(str(version), gfx) for gfx in targets)
+
+        return keep
+
+    def _local_filter(self, name: str) -> Callable[[File], bool]:
+        """Under --no-index: ROCm builds with kernels for every target; names that never carry a label come as they are."""
+        catalogue, targets = self.context.catalogue, self.context.platform.gfx_targets
+
+        def keep(file: File) -> bool:
+            version = version_of(file.filename)
+            if version is None:
+                return False
+            if rocm_of_label(str(version)) is None:
+                return not name.startswith("torch")
             return name != "torch" or not any(catalogue.lacks_kernels(str(version), gfx) for gfx in targets)
 
         return keep
@@ -265,7 +285,6 @@ def standalone_route(env: Mapping[str, str]) -> Callable[[str], Route]:
     context = standalone_context(env)
     client = open_client(context)
     asked = Asked()
-    policy = Policy(context, asked, client, held=held_family(context, asked))
-    return policy.route
+    return Policy(context, asked, client, held=held_family(context, asked), virtual=False).route
 
 

@@ -108,6 +108,9 @@ def recipe_route(policy: Policy, name: str) -> Route:
             return Route(name, "recipe", files=files, because="ready ROCm wheels")
     if policy.context.ours.only_ready:
         return Route(name, "recipe", because="--only-ready allows no build, and there is no ready ROCm wheel")
+    if not policy.virtual:
+        files = (*_kept(policy, name), *source_files(policy, name).values())
+        return Route(name, "recipe", files=tuple(file for file in files if file.url), because="wheelhouse builds and sources")
     synthetic, plain = _virtual(policy, name)
     return Route(name, "recipe", synthetic=synthetic, files=plain, because="built from source by its recipe")
 
@@ -118,6 +121,21 @@ def _unique(files: Iterator[File]) -> Iterator[File]:
         if file.filename not in seen:
             seen.add(file.filename)
             yield file
+
+
+def _kept(policy: Policy, name: str) -> tuple[File, ...]:
+    """Builds in the wheelhouse that fit this machine and the torch of this run."""
+    from rocmpip.app.build_package import python_abi, wheelhouse_of
+    from rocmpip.app.stale import misfit
+
+    context = policy.context
+    abi = python_abi(context.target)
+    torch = policy.torch_seen() or context.installed_versions.get("torch", "")
+    return tuple(
+        one.as_file()
+        for one in wheelhouse_of(context.settings).candidates(name)
+        if one.provenance.inputs.python_abi in ("", abi) and not misfit(context, one.provenance, torch, recipe=False)
+    )
 
 
 def _virtual(policy: Policy, name: str) -> tuple[tuple[Synthetic, ...], tuple[File, ...]]:

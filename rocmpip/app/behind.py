@@ -1,0 +1,100 @@
+"""pip itself behind the router: for download and wheel, and where pip's own words are the right answer of an install."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rocmpip.app import family
+from rocmpip.app.act import Pip
+from rocmpip.app.context import Context, gather
+from rocmpip.app.lines import line_text
+from rocmpip.app.session import Session, open_session, terminated_as_interrupt
+from rocmpip.model.errors import NoPlan
+from rocmpip.report import say
+
+
+def main(command: str, argv: Sequence[str]) -> int:
+    """``rocmpip download`` and ``rocmpip wheel``: pip's command, ROCm's truth."""
+    from rocmpip.app.install import guarded
+
+    return guarded(command, "--json" in argv, lambda: _run(command, argv))
+
+
+def _run(command: str, argv: Sequence[str]) -> int:
+    from rocmpip.app.install import passes_through, plain_pip
+    from rocmpip.app.request import sorted_request
+
+    context = gather(command, argv)
+    if passes_through(context):
+        plain_pip(context, argv)
+    with terminated_as_interrupt(), open_session(context, sorted_request(context)) as session:
+        return run_pip_behind(session)
+
+
+def run_pip_behind(session: Session) -> int:
+    """Run the request's own pip command with the router as its only index; returns pip's exit code.
+
+    A torch-family problem that the router met (no build for this GPU, a CUDA package asked for) is told after pip's words
+    and decides the exit code.
+    """
+    context, asked = session.context, session.asked
+    command = context.request.command
+    held = family.held_family(context, asked) if command == "install" else {}
+    policy = session.again(held=held, virtual=False)
+    if asked.family and context.platform.state != "none" and not context.request.index.no_index:
+        choice = policy.family.get()
+        for reason in choice.because:
+            say.step(reason)
+    with session.router() as router, tempfile.TemporaryDirectory(prefix="rocmpip-pip-") as folder:
+        pip = Pip(session, Path(folder), router.url, json=context.ours.json)
+        code = pip.run(command, arguments(session, Path(folder), held))
+        problems = [problem for problem in router.errors if isinstance(problem, NoPlan)]
+        forbidden = router.forbidden
+    if code and (problems or forbidden):
+        raise problems[0] if problems else cuda_asked(context, [record.name for record in forbidden])
+    return code
+
+
+def cuda_asked(context: Context, names: Sequence[str]) -> NoPlan:
+    """The error for CUDA packages that something asked for behind the router."""
+    reason = context.catalogue.forbidden(names[0]) or "it is a part of CUDA"
+    instead = context.catalogue.instead(names[0])
+    return NoPlan(
+        f"a package of this request asks for {names[0]}, a CUDA package",
+        why=reason,
+        hint=f"use {instead} instead" if instead else "leave the package that needs it out (pip's words above name it)",
+        details=tuple(f"also asked for: {name}" for name in names[1:6]),
+    )
+
+
+def arguments(session: Session, folder: Path, held: dict[str, str]) -> list[str]:
+    """The user's options and requirements for pip: what stood on the command line stays there, files are rewritten copies."""
+    context, asked = session.context, session.asked
+    request = context.request
+    choice = session.policy.family.made
+    words: list[str] = [*request.options]
+    filed: list[str] = []
+    for line in request.requirements:
+        text = line_text(line)
+        if choice is not None and line.name in asked.family and line.name in choice.pins:
+            extras = sorted({*line.extras, *choice.extras.get(line.name, ())})
+            text = f"{line.name}{'[' + ','.join(extras) + ']' if extras else ''}=={choice.pins[line.name]}"
+            text += f" ; {line.marker}" if line.marker else ""
+        elif line.hashes:
+            text += "".join(f" --hash={one}" for one in line.hashes)
+        if line.origin == "command line" and not line.editable and not line.config_settings and not line.hashes:
+            words.append(text)
+        elif line.origin == "command line" and line.editable:
+            words.extend(("-e", text[3:]))
+        else:
+            filed.append(text)
+    constraints = [line_text(line) for line in request.constraints if not context.catalogue.is_family(line.name)]
+    constraints += [f"{name}=={version}" for name, version in held.items()]
+    for name, option, lines in (("requirements.txt", "-r", filed), ("constraints.txt", "-c", constraints)):
+        if lines:
+            path = folder / name
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            words.extend((option, str(path)))
+    return words
