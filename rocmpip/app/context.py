@@ -83,7 +83,10 @@ def gather(
     cwd: str | None = None,
     extra: tuple[Option, ...] = (),
 ) -> Context:
-    """Read everything for ``rocmpip COMMAND ARGV``; ``extra`` are the command's own options. Raises UsageError, InputError and BadConfiguration."""
+    """Read everything for ``rocmpip COMMAND ARGV``; ``extra`` are the command's own options.
+
+    Raises UsageError, InputError and BadConfiguration.
+    """
     from rocmpip.app.detect import detect_platform
     from rocmpip.app.request import read_request
     from rocmpip.store.settings import load_settings
