@@ -94,7 +94,8 @@ def _source(table: Table | None) -> Source | None:
     source = Source(
         kind=kind,
         url=table.text("url", https_fault, needed=kind == "git"),
-        commit=table.text("commit", commit_fault),
+        # One that is wrong is told here; what stands in for it keeps it from being told as missing too.
+        commit=table.text("commit", commit_fault) or ("0" * 40 if "commit" in table.data else ""),
         submodules=table.flag("submodules") or False,
         subdirectory=table.text("subdirectory", relative_path_fault),
         reason=table.text("reason", needed=kind == "none"),

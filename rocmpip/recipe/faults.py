@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rocmpip.model.errors import BadConfiguration
+from rocmpip.model.redact import redact
 
 MOST_TOLD = 100
 """More faults than this in one go are counted, not listed."""
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """``value`` as a person may see it: quoted, short, without control characters."""
-    text = ascii(value) if not isinstance(value, dict) else "a table"
+    """``value`` as a person may see it: quoted, short, without control characters and credentials."""
+    text = redact(ascii(value)) if not isinstance(value, dict) else "a table"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
