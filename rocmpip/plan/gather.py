@@ -152,7 +152,7 @@ class Shelf:
             self._name,
             number,
             row,
-            rows=lambda: self._files_of(number),
+            rows=lambda: self._files_of(number, texts),
             from_source=from_source,
             yanked=(row.yanked if isinstance(row.yanked, str) else "") if yanked else None,
             origin=origin,
@@ -177,8 +177,11 @@ class Shelf:
                     return sources[text], True, yanked
         raise AssertionError(texts)
 
-    def _files_of(self, version: Release) -> list[Row]:
-        return [row for row in self._rows if (text := self._version_in(row.filename)) and _same(text, version)]
+    def _files_of(self, version: Release, texts: Sequence[str]) -> list[Row]:
+        """Every file of the version, as far as it is spelled like one that fits."""
+        marks = [f"-{text}" for text in texts]
+        near = [row for row in self._rows if any(mark in row.filename for mark in marks)]
+        return [row for row in near if (text := self._version_in(row.filename)) and _same(text, version)]
 
     def _version_in(self, filename: str) -> str:
         if filename.endswith(".whl"):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rocmpip.model.packages import normalise
 from rocmpip.plan.versions import release, spec
 
-_OR = re.compile(r"\s+or\s+")
-_AND = re.compile(r"\s+and\s+")
-_CLAUSE = re.compile(r"""\s*(\w+)\s*(===|==|!=|<=|>=|<|>|~=)\s*(?:"([^"'()]*)"|'([^"'()]*)')\s*\Z""")
+_Token = str | tuple[str, str, str]
+_TOKEN = re.compile(r"""\s*(?:(\(|\)|and\b|or\b)|(\w+)\s*(===|==|!=|<=|>=|<|>|~=)\s*(?:"([^"']*)"|'([^"']*)'))\s*""")
 _RELEASE = re.compile(r"\d+(?:\.\d+)*\Z")
 _STRINGS = frozenset(
     (
@@ -76,12 +75,27 @@ def _split_platform(platform: str) -> tuple[str, str]:
     return head, machine.group()
 
 
+def _tokens(marker: str) -> list[_Token]:
+    """Brackets, ``and``, ``or`` and comparisons; an empty list (nothing that can be answered) for anything else."""
+    tokens: list[_Token] = []
+    place = 0
+    while place < len(marker):
+        match = _TOKEN.match(marker, place)
+        if match is None:
+            return []
+        word, variable, operator, double, single = match.groups()
+        tokens.append(word or (variable, operator, double if double is not None else single))
+        place = match.end()
+    return tokens
+
+
 class Markers:
     """Evaluates markers against one environment; every distinct text is parsed and evaluated once."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.environment = dict(environment)
         self._answers: dict[tuple[str, str], bool] = {}
+        self._tokens: dict[str, list[_Token]] = {}
 
     def holds(self, marker: str, extras: Iterable[str] = ()) -> bool:
         """Whether ``marker`` holds here, with any one of ``extras`` (normalised) or with none of them.
@@ -106,18 +120,44 @@ class Markers:
         return self._slow(marker, extra) if quick is None else quick
 
     def _quick(self, marker: str, extra: str) -> bool | None:
-        """Markers without brackets whose every part is a plain comparison; None for any other."""
-        answer = False
-        for alternative in _OR.split(marker):
-            every = True
-            for clause in _AND.split(alternative):
-                match = _CLAUSE.match(clause)
-                held = None if match is None else self._compare(match[1], match[2], match[3] or match[4] or "", extra)
-                if held is None:
-                    return None
-                every = every and held
-            answer = answer or every
-        return answer
+        """Markers whose every part is a plain comparison; None for any other."""
+        tokens = self._tokens.get(marker)
+        if tokens is None:
+            tokens = self._tokens[marker] = _tokens(marker)
+        try:
+            answer, place = self._either(tokens, 0, extra)
+        except LookupError:
+            return None
+        return answer if place == len(tokens) else None
+
+    def _either(self, tokens: Sequence[_Token], place: int, extra: str) -> tuple[bool, int]:
+        """``or`` of ``and`` of comparisons and brackets, from ``place`` on. Raises LookupError where packaging must decide."""
+        answer, place = self._all(tokens, place, extra)
+        while place < len(tokens) and tokens[place] == "or":
+            other, place = self._all(tokens, place + 1, extra)
+            answer = answer or other
+        return answer, place
+
+    def _all(self, tokens: Sequence[_Token], place: int, extra: str) -> tuple[bool, int]:
+        answer, place = self._one(tokens, place, extra)
+        while place < len(tokens) and tokens[place] == "and":
+            other, place = self._one(tokens, place + 1, extra)
+            answer = answer and other
+        return answer, place
+
+    def _one(self, tokens: Sequence[_Token], place: int, extra: str) -> tuple[bool, int]:
+        piece = tokens[place]
+        if piece == "(":
+            answer, place = self._either(tokens, place + 1, extra)
+            if tokens[place] != ")":
+                raise LookupError(place)
+            return answer, place + 1
+        if isinstance(piece, str):
+            raise LookupError(piece)
+        held = self._compare(*piece, extra)
+        if held is None:
+            raise LookupError(piece)
+        return held, place + 1
 
     def _compare(self, variable: str, operator: str, value: str, extra: str) -> bool | None:
         """One comparison whose meaning leaves no doubt; None where packaging must decide."""
