@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from rocmpip.model.redact import bare_url
@@ -36,6 +37,7 @@ class Address:
         return f"{self.scheme}://{self.authority}{self.target}"
 
 
+@lru_cache(maxsize=4096)
 def parse_address(url: str) -> Address:
     """Raises ValueError with a sentence that names what is wrong, never the credentials."""
     try:

@@ -7,8 +7,6 @@ pip's child fetch files by links that hold no credentials.
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
@@ -126,6 +124,9 @@ class Credentials:
         return None
 
     def _keyring_program(self, service: str, user: str) -> Userinfo | None:
+        import shutil
+        import subprocess
+
         program = shutil.which("keyring", path=self._env.get("PATH"))
         if program is None:
             return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -90,7 +89,8 @@ def _copy(source: Path, stream: BinaryIO) -> None:
     stream.truncate(0)
     try:
         with source.open("rb") as original:
-            shutil.copyfileobj(original, stream, _STEP)
+            while chunk := original.read(_STEP):
+                stream.write(chunk)
     except OSError as problem:
         raise NetworkError(f"{source} cannot be read", why=problem.strerror or str(problem)) from None
 

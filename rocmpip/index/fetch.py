@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -177,11 +177,11 @@ class Fetcher:
 
     def pause(self, tries: int) -> None:
         """Wait before the next try, longer each time."""
-        # A little chance keeps many processes from knocking in step.
         self._sleep(self._backoff(tries))
 
     def _backoff(self, tries: int) -> float:
-        chance: float = random.uniform(0.75, 1.0)  # noqa: S311
+        # A little chance keeps many processes from knocking in step.
+        chance = 0.75 + os.urandom(1)[0] / 1024
         return min(self.limits.backoff * 2.0 ** (tries - 1), self.limits.backoff_most) * chance
 
     def _wait(self, problem: WireError, tries: int) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,6 +127,8 @@ class Metadata:
             return int(size), response.read(self._limits.metadata_bytes * 2)
 
     def _whole_metadata(self, file: File) -> bytes:
+        import tempfile
+
         with tempfile.TemporaryDirectory(prefix="rocmpip-") as folder:
             return self._open_metadata(file, self._download(file, Path(folder)))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TypeVar
+
+import msgspec
 
 from rocmpip.model.filenames import belongs
 from rocmpip.model.packages import Absent, File
@@ -118,7 +119,7 @@ def as_json(name: str, entries: Sequence[Entry]) -> bytes:
             row["upload-time"] = file.upload_time
         files.append(row)
     page = {"meta": {"api-version": "1.0"}, "name": name, "files": files}
-    return json.dumps(page, separators=(",", ":")).encode()
+    return msgspec.json.encode(page)
 
 
 def as_html(name: str, entries: Sequence[Entry]) -> bytes:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import unquote
 
+import msgspec
+
 from rocmpip.model.errors import InternalError, RocmpipError, UsageError
 from rocmpip.model.once import Once
 from rocmpip.model.packages import File, normalise
@@ -202,10 +204,8 @@ class Router:
     def _projects(self, wants: bool) -> Reply:
         names = sorted({record.name for record in self.asked if record.status == 200})
         if wants:
-            import json
-
             page = {"meta": {"api-version": "1.0"}, "projects": [{"name": name} for name in names]}
-            return _page(True, json.dumps(page).encode())
+            return _page(True, msgspec.json.encode(page))
         links = "".join(f'<a href="{name}/">{name}</a><br>' for name in names)
         return _page(
             False, f"<!DOCTYPE html><html><head><title>Simple index</title></head><body>{links}</body></html>".encode()
