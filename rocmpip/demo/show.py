@@ -69,21 +69,23 @@ class Story:
 class Stage:
     """The place where it is played: folder, servers, node and environment, and the environment variables of every command."""
 
-    def __init__(self, folder: Path, node: Node, servers: Servers, tell: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, node: Node, servers: Servers, tell: Callable[[str], None], story: Story) -> None:
         self.folder = folder
         self.node = node
         self.servers = servers
         self.tell = tell
-        self.story = Story()
+        self.story = story
         self.python = folder / "env/bin/python"
         venv.create(folder / "env", with_pip=False, symlinks=True)
 
     def variables(self) -> dict[str, str]:
-        home = self.folder / "home"
-        home.mkdir(exist_ok=True)
+        home, temporary = self.folder / "home", self.folder / "tmp"
+        for folder in (home, temporary):
+            folder.mkdir(exist_ok=True)
         return {
             **clean_environment(os.environ),
             "HOME": str(home),
+            "TMPDIR": str(temporary),
             "VIRTUAL_ENV": str(self.folder / "env"),
             "ROCM_PATH": str(self.node.rocm),
             "ROCMPIP_SYSROOT": str(self.node.sysroot),
@@ -165,24 +167,24 @@ def folder_for(keep: bool) -> Iterator[Path]:
 def show(tell: Callable[[str], None], *, keep: bool = False) -> Story:
     """Play the demo, telling each line through ``tell``. Raises CheckFailed (with ``result``) when a step or a check fails."""
     began = time.monotonic()
-    with folder_for(keep) as folder, served() as servers:
-        stage = Stage(folder, write_node(folder), servers, tell)
-        story = stage.story
-        try:
+    story = Story()
+    try:
+        with folder_for(keep) as folder, served() as servers:
+            story.folder = str(folder) if keep else ""
+            stage = Stage(folder, write_node(folder), servers, tell, story)
             for act in (_machine, _plain_pip, _plan, _install, _again, _checks):
                 act(stage)
-        except CheckFailed as problem:
-            story.seconds = time.monotonic() - began
-            story.folder = str(folder) if keep else ""
-            problem.result = story.as_json()  # type: ignore[attr-defined]
-            raise
+    except BrokenPipeError:
+        raise  # our reader went away (| head): no fault of the demo
+    except (CheckFailed, OSError) as fault:
+        problem = fault if isinstance(fault, CheckFailed) else CheckFailed("the demo could not go on", why=str(fault))
         story.seconds = time.monotonic() - began
-        story.folder = str(folder) if keep else ""
-        tell(
-            f"\nAll {len(story.checks)} checks passed in {story.seconds:.0f} s. Nothing outside a temporary folder was changed."
-        )
-        if keep:
-            tell(f"Kept: {folder} (demo.log has every command and its output)")
+        problem.result = story.as_json()  # type: ignore[attr-defined]
+        raise problem from None
+    story.seconds = time.monotonic() - began
+    tell(f"\nAll {len(story.checks)} checks passed in {story.seconds:.0f} s. Nothing outside a temporary folder was changed.")
+    if keep:
+        tell(f"Kept: {story.folder} (demo.log has every command and its output)")
     return story
 
 

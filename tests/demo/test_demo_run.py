@@ -101,6 +101,27 @@ def test_a_lying_wheel_is_caught(data: Callable[..., None]) -> None:
         play()
 
 
+def test_a_full_disk_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("rocmpip.demo.show.write_node", full)
+    with pytest.raises(CheckFailed, match="could not go on") as caught:
+        play()
+    assert "No space left" in caught.value.why
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
+    line = f"{sys.executable} -m rocmpip demo | head -n 1"
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line], env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode in (0, 1), done.stderr) == (True, "")
+    assert done.stdout.startswith("1. The machine")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_sigterm_leaves_no_folder_and_no_process(tmp_path: Path) -> None:
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     process = subprocess.Popen(
