@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rocmpip.model.packages import normalise
-from rocmpip.model.recipe import Conflict, MappedName, ReadyWheels, RecipeContext, Release, ResolvedRecipe
+from rocmpip.model.recipe import Conflict, MappedName, ReadyWheels, RecipeContext, Release, ResolvedRecipe, Source
 from rocmpip.recipe.clashes import backend_asked, releases_of, torch_conflicts_of
 from rocmpip.recipe.decode import decode, recipe_name
 from rocmpip.recipe.faults import Faults
 from rocmpip.recipe.read import parse, read_folder
-from rocmpip.recipe.resolve import resolve_chain, wheels_of
+from rocmpip.recipe.resolve import resolve_chain, source_of, wheels_of
 from rocmpip.recipe.schema import Recipe
 from rocmpip.recipe.when import Match, match
 
@@ -84,6 +84,12 @@ class RecipeBook:
         package whose source is an sdist."""
         recipe = self.get(name)
         return releases_of(self.chain(recipe)) if recipe else ()
+
+    def source(self, name: str, version: str | None = None, context: RecipeContext | None = None) -> Source:
+        """Where the source of ``name`` comes from, its commit filled in for a known version; never refuses. With kind ``git``
+        the versions are :meth:`releases`, and what an index has under that name may be another project."""
+        recipe = self.get(name)
+        return source_of(self.chain(recipe), version, context or RecipeContext()) if recipe else Source()
 
     def backend_asked(self, name: str, env: Mapping[str, str]) -> str:
         """The back end that exported variables ask for (FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE), or "": for

@@ -107,9 +107,15 @@ class _Filler:
         self.rows.append(Explained(section, key, value, clause, note))
 
 
-def _source(merge: Merge, chain: Chain, version: str) -> Source:
+def source_of(chain: Chain, version: str | None, context: RecipeContext) -> Source:
+    """The source alone, its commit filled in when the version is known."""
+    backend, _ = choose_backend(chain, version, context)
+    return _source(_merged(chain, version, context, backend), chain, version)
+
+
+def _source(merge: Merge, chain: Chain, version: str | None) -> Source:
     source = merge.get("source", Source())
-    if source.kind == "git" and not source.commit:
+    if source.kind == "git" and not source.commit and version is not None:
         row = release_for(releases_of(chain), version)
         return replace(source, commit=row.commit) if row else source
     return source

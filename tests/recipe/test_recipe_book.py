@@ -448,6 +448,16 @@ def test_releases_give_versions_and_commits() -> None:
         assert resolved.source.submodules
 
 
+def test_source_alone() -> None:
+    book = load_book([("shipped", shipped_folder())])
+    assert book.source("apex").kind == "git"
+    assert book.source("apex").commit == ""
+    assert len(book.source("apex", "1.12.0").commit) == 40
+    assert book.source("flash-attn").kind == "sdist"
+    assert book.source("jax").kind == "none"
+    assert book.source("numpy").kind == "sdist"
+
+
 # -- fingerprint ---------------------------------------------------------------------------------------------------
 
 BASE = '[build]\nrequires = ["ninja"]\n[build.env]\nFOO_A = "x"\nMAX_JOBS = "{jobs}"\nROCM_HOME = "{rocm_path}"\nGPU_ARCHS = "{gfx:;}"\n'
