@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from rocmpip.app.context import Context, gather
-from rocmpip.app.install import guarded
 from rocmpip.app.lock_target import OPTIONS, Variant, for_target, read_variant
 from rocmpip.lock import pylock, text
 from rocmpip.lock.compare import differences
@@ -25,12 +23,20 @@ COMMAND = "lock"
 
 def main(argv: Sequence[str]) -> int:
     """Run ``rocmpip lock ARGV`` and return the exit code."""
-    return guarded(COMMAND, "--json" in argv, lambda: _lock(list(argv)))
+    try:
+        return _lock(list(argv))
+    except BaseException as problem:
+        from rocmpip.app.install import guarded
+
+        raised = problem
+
+        def again() -> int:
+            raise raised
+
+        return guarded(COMMAND, "--json" in argv, again)
 
 
 def _lock(argv: list[str]) -> int:
-    from rocmpip.app.session import terminated_as_interrupt
-
     first = gather(COMMAND, argv, extra=OPTIONS)
     given = _given(first)
     variants = [read_variant(one) for one in given.get("for", ())]
@@ -40,10 +46,9 @@ def _lock(argv: list[str]) -> int:
     if len(variants) > 1 and not output:
         raise UsageError("several targets need -o FILE", hint="each target's name is put before the file's ending")
     results: list[dict[str, object]] = []
-    with terminated_as_interrupt():
-        for variant in variants or [Variant()]:
-            context = first if variant == Variant() else gather(COMMAND, _words(argv, variant), extra=OPTIONS)
-            results.append(_lock_one(context, argv, variant, _path(output, variant, several=len(variants) > 1)))
+    for variant in variants or [Variant()]:
+        context = first if variant == Variant() else gather(COMMAND, _words(argv, variant), extra=OPTIONS)
+        results.append(_lock_one(context, argv, variant, _path(output, variant, several=len(variants) > 1)))
     if first.ours.json:
         envelope.write(COMMAND, {"locks": results})
     return 0
@@ -83,8 +88,7 @@ def _path(output: str, variant: Variant, *, several: bool) -> str:
 
 def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: str) -> dict[str, object]:
     from rocmpip.app.lock_solve import Keep, make_lock
-    from rocmpip.app.request import sorted_request
-    from rocmpip.app.session import open_session
+    from rocmpip.app.open_client import open_client
 
     given = _given(context)
     check = "check" in given
@@ -100,10 +104,11 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
         (given.get("python_version") or ("",))[-1],
         (variant.platform,) if variant.platform else given.get("platforms", ()),
     )
-    with open_session(context, sorted_request(context)) as session:
+    with open_client(context) as client:
         lock = make_lock(
-            session,
-            Keep(_kept_pins(old, context, given), old.hashes),
+            context,
+            client,
+            Keep(_kept_pins(old, context, given)),
             command=made_by(argv),
             wheelhouse=[Path(context.cwd, one) for one in given.get("wheelhouse", ())],
         )
@@ -190,7 +195,14 @@ def made_by(argv: Sequence[str]) -> str:
                 next(words, None)
             continue
         kept.append(redact(word))
-    return shlex.join(["rocmpip", "lock", *kept])
+    return " ".join(_quoted(word) for word in ("rocmpip", "lock", *kept))
+
+
+def _quoted(word: str) -> str:
+    """``word`` as a shell reads it back (shlex.quote, without the import)."""
+    if word and all(char.isalnum() or char in "@%+=:,./-_" for char in word):
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def as_json(lock: Lock, output: str) -> dict[str, object]:

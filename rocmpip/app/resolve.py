@@ -25,6 +25,7 @@ from rocmpip.plan.listing import Candidate, Listing, Metadata, Row, Rules, Unusa
 from rocmpip.plan.markers import Markers
 from rocmpip.plan.metadata import name_and_version, parse_metadata
 from rocmpip.plan.requirements import Need, need
+from rocmpip.plan.resolve import with_hashes
 from rocmpip.plan.versions import Spec, release, spec
 
 CONNECTIONS = 24
@@ -57,7 +58,8 @@ class IndexSource:
         pre: bool = False,
     ) -> None:
         self.client = client
-        self.rules = rules
+        bounds = tuple(bounds)
+        self.rules = with_hashes(rules, bounds)
         self.markers = markers
         self.indexes = tuple(client.indexes() if indexes is None else indexes)
         self.find_links = tuple(find_links)

@@ -209,12 +209,9 @@ def _roots(requirements: Iterable[RequirementLine], markers: Markers, source: So
 
 def _hash_mode(roots: Sequence[Need], bounds: Sequence[Need], rules: Rules, options: Options) -> Rules:
     """Only files with a hash that a person gave, for the names that were given any; for all names in hash mode."""
-    hashes: dict[str, set[str]] = {}
-    for wanted in (*roots, *bounds):
-        if wanted.line is not None and wanted.line.hashes:
-            given = {text.strip().lower() for text in wanted.line.hashes}
-            # Said twice (requirement and constraint) a hash must be in both, as in pip.
-            hashes[wanted.name] = hashes[wanted.name] & given if wanted.name in hashes else given
+    lines = [wanted.line for wanted in (*roots, *bounds) if wanted.line is not None]
+    narrowed = with_hashes(rules, lines)
+    hashes = narrowed.hashes
     if options.require_hashes or hashes:
         for wanted in roots:
             if wanted.name not in hashes and not wanted.url:
@@ -224,9 +221,18 @@ def _hash_mode(roots: Sequence[Need], bounds: Sequence[Need], rules: Rules, opti
                     why="in hash mode every requirement needs one, and one hash switches the mode on",
                     hint="add the hashes (a lock has them all), or leave all of them out",
                 )
-    if not hashes:
-        return rules
-    return replace(rules, hashes={name: frozenset(given) for name, given in hashes.items()})
+    return narrowed
+
+
+def with_hashes(rules: Rules, lines: Iterable[RequirementLine]) -> Rules:
+    """``rules`` narrowed to the hashes that requirements and constraints give. A source's listings need these rules."""
+    hashes: dict[str, frozenset[str]] = {}
+    for line in lines:
+        if line.hashes and line.name:
+            given = frozenset(text.strip().lower() for text in line.hashes)
+            # Said twice (requirement and constraint) a hash must be in both, as in pip.
+            hashes[line.name] = hashes[line.name] & given if line.name in hashes else given
+    return replace(rules, hashes=hashes) if hashes else rules
 
 
 def _policy(

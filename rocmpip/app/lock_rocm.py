@@ -1,0 +1,84 @@
+"""Locking for AMD GPUs: torch from one ROCm family, recipes' sources, and the next family where the first cannot do it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from rocmpip.app.context import Context
+from rocmpip.app.lock_solve import Ground, Keep, resolve_on
+from rocmpip.app.policy import Policy
+from rocmpip.app.request import sorted_request
+from rocmpip.app.sdists import SdistReader
+from rocmpip.app.session import Session
+from rocmpip.app.solve import requirement_lines
+from rocmpip.index.client import Client
+from rocmpip.model.errors import NoPlan
+from rocmpip.model.packages import File
+from rocmpip.plan.resolve import Pin, Resolution
+
+_TRIES = 8
+
+
+def resolve_rocm(
+    context: Context, client: Client, keep: Keep, wheelhouse: Sequence[Path], stack: ExitStack
+) -> tuple[Ground, Resolution]:
+    """The ground that can carry the whole set, and the answer on it. Raises NoPlan with the first family's conflict."""
+    asked = sorted_request(context)
+    session = Session(context, asked, client, Policy(context, asked, client))
+    reader = stack.enter_context(SdistReader(session))
+    if asked.family or asked.recipes:
+        session.policy.family.get()
+    first: NoPlan | None = None
+    for _ in range(_TRIES):
+        ground = _ground(session, reader)
+        try:
+            found = resolve_on(ground, context, client, keep, wheelhouse)
+        except NoPlan as problem:
+            made = session.policy.family.made
+            if made is None or not _about_family(session, problem):
+                raise first or problem from None
+            first = first or problem
+            left_out = {**session.policy.left_out, made.index_url: problem.why or problem.message}
+            session.again(held={}, left_out=left_out)
+            try:
+                session.policy.family.get()
+            except NoPlan:
+                raise first from None
+            continue
+        # What asks for torch only behind other packages has chosen the family on the way.
+        return _ground(session, reader), found
+    raise first or NoPlan("no torch of any ROCm satisfies all packages of the request")
+
+
+def _about_family(session: Session, problem: NoPlan) -> bool:
+    is_family = session.context.catalogue.is_family
+    alone = str(getattr(problem, "alone", ""))
+    return any(is_family(name) for name in ((alone,) if alone else getattr(problem, "names", ())))
+
+
+def _ground(session: Session, reader: SdistReader) -> Ground:
+    context, policy = session.context, session.policy
+    catalogue, made = context.catalogue, policy.family.made
+
+    def origin(pin: Pin) -> tuple[File | None, str]:
+        source = policy.sources.get(pin.name, {}).get(pin.version)
+        if source is not None:
+            return source, pin.name
+        file = pin.file
+        if file is not None and file.url.startswith("synthetic:"):
+            return policy.real_file(pin.name, pin.version), ""
+        return file, ("_torch-extension" if pin.name in reader.need_torch else "")
+
+    return Ground(
+        lines=requirement_lines(session.asked, policy, ()),
+        constraints=[line for line in context.request.constraints if not catalogue.is_family(line.name)],
+        source_metadata=reader.metadata,
+        route=policy.route,
+        forbidden=catalogue.forbidden,
+        preferred=made.pins if made else {},
+        origin=origin,
+        family=made.family if made else "",
+        rocm=str(made.rocm) if made else "",
+    )
