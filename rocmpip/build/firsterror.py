@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from rocmpip.build.run import plain
 
@@ -27,7 +26,7 @@ _LINE_ERROR = re.compile(
 )
 _MEMORY = re.compile(
     r"Killed signal terminated program|virtual memory exhausted|out of memory|std::bad_alloc|Cannot allocate memory|MemoryError"
-    r"|unable to execute command: Killed|^Killed$|\(core dumped\)|: Killed\b",
+    r"|unable to execute command: Killed|^Killed$|: Killed\b",
     re.IGNORECASE,
 )
 _CMAKE = re.compile(r"^CMake Error(?: at [^:]+:\d+)?")
@@ -38,68 +37,66 @@ _GENERIC = re.compile(r"^\s*(?:error|ERROR|fatal)\s*:\s*\S", re.IGNORECASE)
 _HARMLESS = re.compile(r"0 errors?\b|warning: |-Werror|error-limit|no error", re.IGNORECASE)
 
 
-@dataclass
-class _Found:
-    """The first of each kind."""
+# Small test programs that configure scripts compile, expecting some to fail.
+_PROBE = re.compile(
+    r"(?:^|/)tmp\w*/(?:tmp|cc)\w+(?:/\w+)?\.c\w*:|conftest|CMakeTmp|CMakeScratch|TryCompile|_configtest|<stdin>"
+)
 
-    memory: str = ""
-    compiler: str = ""
-    cmake: str = ""
-    tracebacks: list[str] = field(default_factory=list)
-    generic: str = ""
-    last: str = ""
+_MOST_TELLING = "compiler", "memory", "tool", "cmake", "traceback", "exception", "generic", "probe", "last"
+"""Kinds of lines, the most telling first."""
 
 
 def first_error(lines: Iterable[str]) -> str:
     """The line a person should read first, without escapes; "" when the log is empty.
 
-    Order: a compiler's or linker's error, running out of memory, CMake's error, the traceback's own exception (the first that
-    wraps nothing), any other ``error:`` line, the last line.
+    Order: the first error that a compiler gives with its place in a source; running out of memory; the first error of a
+    compiler driver or linker; CMake's; the first traceback's exception that wraps nothing; a line that looks like one; any
+    other ``error:`` line; an error in a configuration probe; the last line.
     """
-    found = _Found()
+    found: dict[str, str] = {}
     in_traceback = False
     cmake_pending = False
     for raw in lines:
-        line = plain(raw).rstrip()
-        text = line.strip().removeprefix("│ ").strip()
-        if not text:
+        text = plain(raw).strip().removeprefix("│ ").strip()
+        if not text or text == "[end of output]":
             continue
-        found.last = text
         if cmake_pending:
-            found.cmake, cmake_pending = f"{found.cmake}: {text}", False
+            found["cmake"], cmake_pending = f"{found['cmake']}: {text}", False
         if text.startswith("Traceback (most recent call last)"):
             in_traceback = True
             continue
         wrapper = bool(_WRAPPERS.search(text))
-        if in_traceback and _PYTHON.match(text):
+        kind = "last" if wrapper else _kind(text, in_traceback)
+        if _PYTHON.match(text):
             in_traceback = False
+        if kind == "last":
             if not wrapper:
-                found.tracebacks.append(text)
-            continue
-        if wrapper:
-            continue
-        if not found.memory and _MEMORY.search(text):
-            found.memory = text
-        elif not found.compiler and (_COMPILER.match(text) or _LINE_ERROR.search(text)) and not _probe(text):
-            found.compiler = text
-        elif not found.cmake and _CMAKE.match(text):
-            found.cmake, cmake_pending = text.rstrip(":"), text.endswith(":")
-        elif not found.generic and _GENERIC.match(text) and not _HARMLESS.search(text):
-            found.generic = text
-    first_traceback = found.tracebacks[0] if found.tracebacks else ""
-    return found.compiler or found.memory or found.cmake or first_traceback or found.generic or found.last
+                found["last"] = text
+        elif kind not in found:
+            found[kind] = text.rstrip(":") if kind == "cmake" else text
+            cmake_pending = kind == "cmake" and text.endswith(":")
+    return next((found[kind] for kind in _MOST_TELLING if kind in found), "")
+
+
+def _kind(text: str, in_traceback: bool) -> str:
+    is_compiler = bool(_COMPILER.match(text))
+    if (is_compiler or _LINE_ERROR.search(text)) and _PROBE.search(text):
+        return "probe"
+    if is_compiler:
+        return "compiler"
+    if _MEMORY.search(text):
+        return "memory"
+    if _LINE_ERROR.search(text):
+        return "tool"
+    if _CMAKE.match(text):
+        return "cmake"
+    if _PYTHON.match(text):
+        return "traceback" if in_traceback else "exception"
+    if _GENERIC.match(text) and not _HARMLESS.search(text):
+        return "generic"
+    return "last"
 
 
 def out_of_memory(line: str) -> bool:
     """True when the line says that the machine (or a limit) ran out of memory."""
     return bool(_MEMORY.search(line))
-
-
-_PROBE = re.compile(
-    r"(?:^|/)tmp\w*/(?:tmp|cc)\w+(?:/\w+)?\.c\w*:|conftest|CMakeTmp|CMakeScratch|TryCompile|_configtest|<stdin>"
-)
-
-
-def _probe(text: str) -> bool:
-    """Errors of small test programs that configure scripts compile on purpose."""
-    return bool(_PROBE.search(text))
