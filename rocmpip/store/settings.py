@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rocmpip.model.errors import BadConfiguration
+from rocmpip.model.errors import BadConfiguration, UsageError
 from rocmpip.model.settings import Settings
 from rocmpip.store.settings_table import BY_KEY, ROWS, read_value
 
@@ -48,7 +48,7 @@ def load_settings(
     """The settings in force. ``flags`` holds what the command line says, by field name; None and "" count as not said.
 
     ``trusted(pyproject)`` says whether a project may set where code comes from (default: the user's trust file). What is
-    left out because it may not is told in ``Settings.notes``. Raises BadConfiguration with every fault of every source at once.
+    left out because it may not is told in ``Settings.notes``. Raises UsageError for a bad flag, BadConfiguration with every fault of every other source at once.
     """
     home = env.get("HOME", "")
     faults: list[str] = []
@@ -82,7 +82,11 @@ def load_settings(
         take(told, lambda key: f"{project} [tool.rocmpip]", project.parent)
     take({row.key: env[row.variable] for row in ROWS if env.get(row.variable)}, lambda key: BY_KEY[key].variable, Path(cwd))
     said = {key: raw for key, raw in flags.items() if raw is not None and raw not in ("", (), [])}
+    before = len(faults)
     take(said, lambda key: "--" + key.replace("_", "-"), Path(cwd))
+    if len(faults) > before:
+        # What is on the command line is in front of the user: told first, and as a usage error.
+        raise UsageError(faults[before], details=tuple(faults[before + 1 :]))
     if faults:
         raise BadConfiguration(
             "the settings are wrong: " + faults[0] if len(faults) == 1 else f"the settings have {len(faults)} faults",

@@ -13,6 +13,8 @@ from rocmpip.model.gfx import parse_gfx
 from rocmpip.model.redact import redact
 from rocmpip.model.rocm import parse_rocm
 
+NONE = "none"
+"""For ``rocm`` and ``gfx``: none, whatever the machine has."""
 TRUE, FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 
 
@@ -56,8 +58,8 @@ BY_KEY = {row.key: row for row in ROWS}
 def expected(row: Row) -> str:
     """What a value of this row may be, in words for an error."""
     return {
-        "rocm": "a ROCm version such as 6.4",
-        "gfx": "gfx targets such as gfx942 or gfx90a,gfx1100",
+        "rocm": "a ROCm version such as 6.4, or none",
+        "gfx": "gfx targets such as gfx942 or gfx90a,gfx1100, or none",
         "url": "an http, https or file URL",
         "path": "a path",
         "paths": f"paths (a list, or one text joined by {os.pathsep})",
@@ -105,12 +107,18 @@ def _words(raw: object, separators: str) -> list[str]:
 
 def _rocm(row: Row, raw: object, base: Path, home: str) -> str:
     text = _text(row, raw, base, home)
+    if text.lower() == NONE:
+        return NONE
     parse_rocm(text)
     return text
 
 
 def _gfx(row: Row, raw: object, base: Path, home: str) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(str(parse_gfx(word)) for word in _words(raw, ",; \t")))
+    texts = [raw] if isinstance(raw, str) else _words(raw, ",")
+    words = [word for text in texts for word in _words(text, ",; \t")]
+    if [word.lower() for word in words] == [NONE]:
+        return (NONE,)
+    found = tuple(dict.fromkeys(str(parse_gfx(word)) for word in words))
     if not found:
         raise ValueError
     return found

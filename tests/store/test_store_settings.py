@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmpip.model.errors import BadConfiguration
+from rocmpip.model.errors import BadConfiguration, UsageError
 from rocmpip.model.settings import Settings
 from rocmpip.store.settings import load_settings
 from rocmpip.store.settings_file import set_value, unset_value
@@ -95,6 +95,21 @@ def test_kinds(places: dict[str, Path]) -> None:
     assert settings.catalogue_path == (str(places["cwd"] / "a"), "/b")
     assert settings.cache_dir == str(folder / "c")
     assert (settings.jobs, settings.hsa_override, settings.map_cuda_names) == (8, True, True)
+
+
+def test_none_and_several_targets(places: dict[str, Path]) -> None:
+    held = load(places, ROCMPIP_GFX="None", ROCMPIP_ROCM="none")
+    assert (held.gfx, held.rocm) == (("none",), "none")
+    assert load(places, {"gfx": ("gfx942,gfx90a", "gfx1100")}).gfx == ("gfx942", "gfx90a", "gfx1100")
+    with pytest.raises(UsageError, match="--gfx: gfx: 'none,gfx942' is not"):
+        load(places, {"gfx": "none,gfx942"})
+
+
+def test_a_bad_flag_is_a_usage_error(places: dict[str, Path]) -> None:
+    write(places["user"], "jobs = -1\n")
+    with pytest.raises(UsageError, match="--rocm: rocm: 'six' is not a ROCm version") as caught:
+        load(places, {"rocm": "six"})
+    assert caught.value.exit_code == 2
 
 
 CODE_KEYS = ["python", "pytorch_url", "amd_7_url", "amd_10_url", "cache_dir", "state_dir", "recipe_path", "catalogue_path"]
