@@ -142,7 +142,9 @@ def act(session: Session, plan: Plan, *, json: bool = False) -> Outcome:
 
 
 def _install_family(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Outcome) -> bool:
-    if any(item.name == "triton" or item.name.endswith(("triton-rocm",)) for item in items) and foreign_triton(pip.session):
+    if any(item.name == "triton" or item.name.endswith(("triton-rocm",)) for item in items) and foreign_triton(
+        pip.session
+    ):
         say.step("removing PyPI's triton first: it and the ROCm triton share one folder")
         outcome.code = pip.uninstall(["triton"])
         if outcome.code:
@@ -209,7 +211,9 @@ def _build_all(
             outcome.code, outcome.problem = problem.exit_code, problem
             done = ", ".join(outcome.done)
             if done:
-                problem.hint = (problem.hint + "; " if problem.hint else "") + f"already installed and kept: {done}; the same command resumes"
+                problem.hint = (
+                    problem.hint + "; " if problem.hint else ""
+                ) + f"already installed and kept: {done}; the same command resumes"
             return ready
         files[item.name] = File(filename=wheel.name, url=wheel.as_uri(), index="wheelhouse")
         outcome.built.append(f"{item.name} {item.version}")
@@ -238,4 +242,3 @@ def _install_rest(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Outc
         from rocmpip.app.loose import install_loose
 
         outcome.code = install_loose(pip, plan, loose)
-

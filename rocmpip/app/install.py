@@ -74,8 +74,8 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
     with open_session(context, asked) as session:
         try:
             plan = make_plan(session)
-        except (NoPlan, InputError) as problem:
-            if as_json or context.request.dry_run or ours_to_tell(session, problem):
+        except (NoPlan, InputError) as conflict:
+            if as_json or context.request.dry_run or ours_to_tell(session, conflict):
                 raise
             # Nothing of ours is in the way: pip tells such a conflict in its own words, with its own exit code.
             return run_pip_behind(session)
@@ -89,7 +89,9 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
     if problem is None and outcome.code and as_json:
         problem = pip_failed(outcome.code)
     if as_json:
-        envelope.write(COMMAND, result(context, plan, built=outcome.built, done=outcome.done), (problem,) if problem else ())
+        envelope.write(
+            COMMAND, result(context, plan, built=outcome.built, done=outcome.done), (problem,) if problem else ()
+        )
     elif problem is not None:
         say.error(problem)
     elif outcome.code == 0:
@@ -168,5 +170,3 @@ def _closing(plan: Plan, built: Sequence[str]) -> None:
             + "; remove them with: pip uninstall "
             + " ".join(plan.leftovers)
         )
-
-

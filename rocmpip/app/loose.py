@@ -93,7 +93,11 @@ def install_loose(pip: Pip, plan: Plan, lines: Sequence[RequirementLine]) -> int
     usual = [line_text(line) for number, line in enumerate(lines) if number not in projects]
     code = 0
     if usual:
-        code = pip.install(usual, flags=["-c", str(constraints)], env={"PIP_CONSTRAINT": str(constraints), "PIP_BUILD_CONSTRAINT": str(constraints)})
+        code = pip.install(
+            usual,
+            flags=["-c", str(constraints)],
+            env={"PIP_CONSTRAINT": str(constraints), "PIP_BUILD_CONSTRAINT": str(constraints)},
+        )
     for number, project in projects.items():
         if code:
             break

@@ -29,8 +29,6 @@ class Pages(Protocol):
 
     def page(self, index_url: str, name: str) -> Page | Absent: ...
 
-    def metadata(self, file: File) -> bytes: ...
-
 
 @dataclass(frozen=True)
 class Without:
@@ -184,13 +182,21 @@ class Policy:
     def _family_route(self, name: str) -> Route:
         if self.context.request.index.no_index:
             places = self.context.request.index.find_links
-            return Route(name, "family", find_links=places, keep=self._local_filter(name), because="--no-index: ROCm wheels there")
+            return Route(
+                name,
+                "family",
+                find_links=places,
+                keep=self._local_filter(name),
+                because="--no-index: ROCm wheels there",
+            )
         choice = self.family.get()
         from rocmpip.app.family import alias_for, rocm_page
 
         alias = alias_for(name, choice)
         if alias is not None:
-            return Route(name, "family", synthetic=(alias,), because=f"{name} is provided by {choice.family}'s own triton")
+            return Route(
+                name, "family", synthetic=(alias,), because=f"{name} is provided by {choice.family}'s own triton"
+            )
         device = _DEVICE.search(name)
         if device and device.group(1) not in self.context.platform.gfx_targets:
             return Route(name, "family", because=f"{name} is for another GPU")
@@ -254,7 +260,9 @@ class Policy:
         return recipe_route(self, name)
 
 
-def pinned_route(files: Mapping[str, File], synthetic: Mapping[str, Synthetic], fallback: Callable[[str], Route]) -> Callable[[str], Route]:
+def pinned_route(
+    files: Mapping[str, File], synthetic: Mapping[str, Synthetic], fallback: Callable[[str], Route]
+) -> Callable[[str], Route]:
     """Routes for the act: a planned name has exactly its planned file; every other name (build requirements) takes ``fallback``."""
 
     def route(name: str) -> Route:
@@ -286,5 +294,3 @@ def standalone_route(env: Mapping[str, str]) -> Callable[[str], Route]:
     client = open_client(context)
     asked = Asked()
     return Policy(context, asked, client, held=held_family(context, asked), virtual=False).route
-
-

@@ -84,7 +84,16 @@ class SdistReader:
             report = Path(folder) / "report.json"
             done = pip_output(
                 pip_command(context.target),
-                ["install", "--dry-run", "--no-deps", "--ignore-installed", "--quiet", "--report", str(report), str(archive)],
+                [
+                    "install",
+                    "--dry-run",
+                    "--no-deps",
+                    "--ignore-installed",
+                    "--quiet",
+                    "--report",
+                    str(report),
+                    str(archive),
+                ],
                 env=env,
             )
             if done.code:

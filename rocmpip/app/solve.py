@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rocmpip.app.context import Context
@@ -76,10 +77,12 @@ class TargetSource(IndexSource):
             except ValueError:
                 continue
             candidate = Candidate(name, version, origin="installed", metadata=Metadata(dist.requires_dist))
-            self._held[name] = InstalledFirst(candidate, lambda name=name: super(TargetSource, self).candidates(name))
+            self._held[name] = InstalledFirst(candidate, partial(super().candidates, name))
 
     def candidates(self, name: str) -> Listing:
-        return self._held.get(name) or super().candidates(name)
+        # Not `or`: the truth of a listing is its length, and that asks the indexes.
+        held = self._held.get(name)
+        return super().candidates(name) if held is None else held
 
     def prefetch(self, name: str, text: str = "", extras: frozenset[str] = frozenset()) -> None:
         # What is installed and preferred is most likely kept: asking its index ahead would only cost.
@@ -167,16 +170,24 @@ def solve(
     ``pins``: exact torch-family versions that are held. ``prefer``: the choice's versions, taken while they fit. ``wrong``:
     installed names that may not stay. Raises NoPlan, NetworkError, InputError.
     """
-    installed = {
-        name: dist for name, dist in installed_candidates(context, asked).items() if name not in wrong
-    }
+    installed = {name: dist for name, dist in installed_candidates(context, asked).items() if name not in wrong}
+    if context.platform.state == "gpu":
+        # A wrong build that was not replaced yet stands for any: what it requires (CUDA) must not come in by it.
+        installed = {
+            name: replace(dist, requires_dist=()) if context.catalogue.is_family(name) and name not in pins else dist
+            for name, dist in installed.items()
+        }
     stay = {**preferred(context, asked, installed), **(prefer or {}), **pins}
     family = [
-        RequirementLine(f"{name}=={version}", "the installed torch", name=name, specifier=f"=={version}", constraint=True)
+        RequirementLine(
+            f"{name}=={version}", "the installed torch", name=name, specifier=f"=={version}", constraint=True
+        )
         for name, version in pins.items()
     ]
     constraints = [
-        line for line in context.request.constraints if not (line.name in pins or context.catalogue.is_family(line.name))
+        line
+        for line in context.request.constraints
+        if not (line.name in pins or context.catalogue.is_family(line.name))
     ]
     lines = requirement_lines(asked, policy, replaced)
     active = context.platform.state != "none"

@@ -110,7 +110,9 @@ def recipe_route(policy: Policy, name: str) -> Route:
         return Route(name, "recipe", because="--only-ready allows no build, and there is no ready ROCm wheel")
     if not policy.virtual:
         files = (*_kept(policy, name), *source_files(policy, name).values())
-        return Route(name, "recipe", files=tuple(file for file in files if file.url), because="wheelhouse builds and sources")
+        return Route(
+            name, "recipe", files=tuple(file for file in files if file.url), because="wheelhouse builds and sources"
+        )
     synthetic, plain = _virtual(policy, name)
     return Route(name, "recipe", synthetic=synthetic, files=plain, because="built from source by its recipe")
 

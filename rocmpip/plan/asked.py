@@ -135,16 +135,16 @@ def sort_request(
                 table[line.name] &= _specifiers(line)
         if is_family(line.name) and line.name not in family:
             only_constrained[line.name] = only_constrained.get(line.name, SpecifierSet()) & _specifiers(line)
-    return Asked(
-        family, only_constrained, extras, recipes, tuple(plain), tuple(direct), tuple(loose), tuple(off)
-    )
+    return Asked(family, only_constrained, extras, recipes, tuple(plain), tuple(direct), tuple(loose), tuple(off))
 
 
 def _specifiers(line: RequirementLine) -> SpecifierSet:
     try:
         return SpecifierSet(line.specifier)
     except InvalidSpecifier as problem:  # the reader of requirements lets none through; stay kind if one slips by
-        raise NoPlan(f"{line.text!r} ({line.origin}) has a version specifier that cannot be read", why=str(problem)) from None
+        raise NoPlan(
+            f"{line.text!r} ({line.origin}) has a version specifier that cannot be read", why=str(problem)
+        ) from None
 
 
 def _refuse_foreign(

@@ -198,7 +198,9 @@ def _notes(facts: Facts) -> tuple[str, ...]:
     return facts.choice.notes if facts.choice else ()
 
 
-def leftovers(installed: Iterable[str], needed: Iterable[str], forbidden: Callable[[str], str | None]) -> tuple[str, ...]:
+def leftovers(
+    installed: Iterable[str], needed: Iterable[str], forbidden: Callable[[str], str | None]
+) -> tuple[str, ...]:
     """Installed CUDA packages that nothing of the plan needs any more: named, never removed unasked."""
     keep = set(needed)
     return tuple(sorted(name for name in installed if name not in keep and forbidden(name)))

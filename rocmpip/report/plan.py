@@ -48,7 +48,13 @@ def _public_url(item: PlanItem) -> str | None:
 
 def tried_json(tried: Iterable[Tried]) -> list[dict[str, object]]:
     return [
-        {"family": row.family, "url": row.url, "verdict": row.verdict, "because": row.because, "torch": row.torch or None}
+        {
+            "family": row.family,
+            "url": row.url,
+            "verdict": row.verdict,
+            "because": row.because,
+            "torch": row.torch or None,
+        }
         for row in tried
     ]
 
@@ -106,7 +112,9 @@ def plan_lines(plan: Plan, *, kept: bool = True) -> list[str]:
     rows = [("", "package", "version", "what", "size", "from")]
     marks = {"install": "+", "replace": "~", "build": "*", "keep": "="}
     for item in shown:
-        kind = "build" if item.action == "build" else "wheel" if item.file and item.file.filename.endswith(".whl") else ""
+        kind = (
+            "build" if item.action == "build" else "wheel" if item.file and item.file.filename.endswith(".whl") else ""
+        )
         kind = kind or ("installed" if item.action == "keep" else "source")
         version = item.version
         if item.action in ("replace", "build") and item.installed_version:

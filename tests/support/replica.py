@@ -196,6 +196,7 @@ class Replica:
                     "deepspeed", "0.19.8", SOURCES / "deepspeed", ("einops", "hjson", "packaging>=20.0", "torch>=2.0.0", "tqdm")
                 ),
                 sdist("tiny-torch-ext", "1.0", SOURCES / "tiny-torch-ext", ("torch",)),
+                sdist("broken-torch-ext", "1.0", SOURCES / "broken-torch-ext", ("torch",)),
             ]
         )
 
