@@ -62,7 +62,9 @@ def load_settings(
                 values[key] = read_value(BY_KEY[key], raw, base, home)
                 where[key] = source(key)
             except ValueError as problem:
-                faults.append(f"{source(key)}: {key}: {problem}")
+                place = source(key)
+                # A flag or a variable names its key already.
+                faults.append(f"{place}: {problem}" if place.startswith(("--", "ROCMPIP_")) else f"{place}: {key}: {problem}")
 
     # Lowest first: what comes later replaces.
     for path in (site, user_file(env)):

@@ -78,13 +78,13 @@ def read_value(row: Row, raw: object, base: Path, home: str) -> object:
     reader = _READERS.get(row.kind, _text)
     try:
         return reader(row, raw, base, home)
-    except (ValueError, TypeError) as problem:
-        detail = f" ({problem})" if str(problem) else ""
-        raise ValueError(f"{redact(_shown(raw))} is not {expected(row)}{detail}") from None
+    except ValueError as problem:
+        # The model's parsers say it best themselves.
+        raise ValueError(redact(str(problem)) or f"{redact(_shown(raw))} is not {expected(row)}") from None
 
 
 def _shown(raw: object) -> str:
-    text = repr(raw)
+    text = ", ".join(map(str, raw)) if isinstance(raw, list | tuple) else repr(raw)
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -101,13 +101,13 @@ def test_none_and_several_targets(places: dict[str, Path]) -> None:
     held = load(places, ROCMPIP_GFX="None", ROCMPIP_ROCM="none")
     assert (held.gfx, held.rocm) == (("none",), "none")
     assert load(places, {"gfx": ("gfx942,gfx90a", "gfx1100")}).gfx == ("gfx942", "gfx90a", "gfx1100")
-    with pytest.raises(UsageError, match="--gfx: gfx: 'none,gfx942' is not"):
+    with pytest.raises(UsageError, match="--gfx: 'none' is not a gfx target"):
         load(places, {"gfx": "none,gfx942"})
 
 
 def test_a_bad_flag_is_a_usage_error(places: dict[str, Path]) -> None:
     write(places["user"], "jobs = -1\n")
-    with pytest.raises(UsageError, match="--rocm: rocm: 'six' is not a ROCm version") as caught:
+    with pytest.raises(UsageError, match="--rocm: 'six' is not a ROCm version") as caught:
         load(places, {"rocm": "six"})
     assert caught.value.exit_code == 2
 
@@ -209,7 +209,7 @@ def test_any_value_is_read_or_refused_in_words(row: object, raw: object) -> None
     try:
         value = read_value(row, raw, Path("/base"), "/home")
     except ValueError as problem:
-        assert "is not" in str(problem)
+        assert "is not" in str(problem) or "unknown target feature" in str(problem)
     else:
         assert type(value) is type(getattr(Settings(), row.key))
 
