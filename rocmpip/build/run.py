@@ -186,6 +186,10 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.02)
     _signal(process.pid, signal.SIGKILL)
     process.wait()
+    # The others die in their own time, an instant later; their folder is removed next.
+    deadline = time.monotonic() + 1
+    while time.monotonic() < deadline and _signal(process.pid, 0):
+        time.sleep(0.01)
 
 
 def _signal(group: int, number: int) -> bool:
