@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from rocmpip.cli.group import available
+from rocmpip.cli.overview import PIP_COMMANDS
 from rocmpip.cli.table import COMMANDS
 from rocmpip.model import errors
 from rocmpip.store.settings_table import ROWS
@@ -54,3 +55,13 @@ def test_links_between_pages_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_documentation_names_only_commands_that_exist() -> None:
+    known = {name for name, _ in COMMANDS} | set(PIP_COMMANDS.split()) | {"install", "uninstall", "COMMAND"}
+    for page in [DOCS.parent / "README.md", *DOCS.rglob("*.md")]:
+        text = page.read_text(encoding="utf-8")
+        spoken = re.findall(r"`rocmpip ([a-z][a-z-]*)", text) + re.findall(
+            r"^(?:\$ |    )rocmpip ([a-z][a-z-]*)", text, re.MULTILINE
+        )
+        assert set(spoken) <= known, (page, set(spoken) - known)
