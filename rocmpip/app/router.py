@@ -35,7 +35,7 @@ def serve(env: Mapping[str, str], *, port: int, as_json: bool) -> int:
         else:
             sys.stdout.write(router.url + "\n")
             sys.stdout.flush()
-        say.step("the router answers this user only, until Ctrl-C; stop it before the machine's ROCm or GPUs change")
+        say.step("the router answers this user only, until Ctrl-C")
         if not router.uid_checked:
             say.warning("this system does not tell who connects: whoever learns the URL can use the router")
         ended.event.wait()
@@ -49,14 +49,16 @@ def run(env: Mapping[str, str], command: Sequence[str]) -> int:
     program = shutil.which(command[0], path=env.get("PATH"))
     if program is None:
         raise UsageError(f"{command[0]} is not found", why="no such program on PATH", hint="check the spelling")
-    with tempfile.TemporaryDirectory(prefix="rocmpip-run-") as folder, _signals() as ended:
-        with _open(env, 0, tell=_told) as (router, index):
-            (Path(folder) / "empty").mkdir()
-            child_env = command_environment(env, router.url, folder=Path(folder) / "empty", index=index)
-            words = [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid()), program, *command[1:]]
-            with subprocess.Popen(words, env=child_env) as child:
-                ended.child = child
-                code = child.wait()
+    with (
+        tempfile.TemporaryDirectory(prefix="rocmpip-run-") as folder,
+        _signals() as ended,
+        _open(env, 0, tell=_told) as (router, index),
+    ):
+        child_env = command_environment(env, router.url, folder=Path(folder), index=index)
+        words = [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid()), program, *command[1:]]
+        with subprocess.Popen(words, env=child_env) as child:
+            ended.pass_on_to(child)
+            code = child.wait()
     return 128 - code if code < 0 else code
 
 
@@ -102,6 +104,12 @@ class _Ended:
         self.number = 0
         self.event = threading.Event()
         self.child: subprocess.Popen[bytes] | None = None
+
+    def pass_on_to(self, child: subprocess.Popen[bytes]) -> None:
+        """From now on a SIGTERM goes to ``child``, also one that came while it was being started."""
+        self.child = child
+        if self.number == signal.SIGTERM:
+            child.terminate()
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         self.number = number

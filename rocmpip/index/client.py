@@ -51,7 +51,7 @@ class Client:
         self.credentials = Credentials(options, environment, sources)
         self._options = options
         tls = Tls(options.cert, options.client_cert, options.trusted_hosts, environment)
-        self._pool = Pool(tls, Proxies(options.proxy, environment), options.timeout)
+        self._pool = Pool(tls, Proxies(options.proxy, {} if options.no_proxy_env else environment), options.timeout)
         self.fetcher = Fetcher(
             self._pool,
             self.credentials,

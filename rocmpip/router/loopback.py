@@ -104,13 +104,16 @@ class Server:
                     return
                 time.sleep(0.05)  # no descriptors left: wait until some are given back
                 continue
+            # When all are taken the next one waits: refusing it would fail an install.
+            while len(self._open) >= _CONNECTIONS and not self._closing.wait(0.01):
+                pass
             with self._lock:
-                full = self._closing.is_set() or len(self._open) >= _CONNECTIONS
-                if not full:
+                closing = self._closing.is_set()
+                if not closing:
                     self._open.add(connection)
-            if full:
+            if closing:
                 connection.close()
-                continue
+                return
             threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
 
     def _talk(self, connection: socket.socket) -> None:

@@ -59,6 +59,8 @@ class Router:
     ``hollow`` is for dry runs: every wheel of a server is answered with its metadata alone, for pip before 25.3 downloads what it
     only plans (gigabytes of torch). ``file_of`` has the true hashes; nothing may be installed from such a router.
 
+    ``tell`` is called with each record as it is made, in the thread that made it.
+
     Use it as a context manager, or call ``start`` and ``close``.
     """
 
@@ -72,6 +74,7 @@ class Router:
         uid_check: bool = True,
         stream: bool = True,
         hollow: bool = False,
+        tell: Callable[[Asked], None] | None = None,
     ) -> None:
         if token is not None and not _TOKEN.match(token):
             raise UsageError("the router's token must have at least 16 letters, digits, - or _")
@@ -81,6 +84,7 @@ class Router:
         self._token = token or base64.urlsafe_b64encode(os.urandom(24)).decode("ascii")
         self._stream = stream
         self._hollow = hollow
+        self._tell = tell
         self._answers: Once[str, _Answer] = Once()
         self._lock = threading.Lock()
         self._asked: list[Asked] = []
@@ -233,6 +237,8 @@ class Router:
     def _recorded(self, answer: _Answer) -> _Answer:
         with self._lock:
             self._asked.append(answer.record)
+        if self._tell is not None:
+            self._tell(answer.record)
         return answer
 
 

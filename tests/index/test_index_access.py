@@ -361,6 +361,12 @@ def test_the_option_ignores_no_proxy(site: Site, proxy: Proxy, make_client: Make
     assert len(proxy.seen) == 1
 
 
+def test_the_environments_proxy_can_be_left_out(site: Site, proxy: Proxy, make_client: Make) -> None:
+    site.paths["/s/six/"] = PAGE
+    make_client(no_proxy_env=True, env={"http_proxy": proxy.url}).page(f"{site.url}/s", "six")
+    assert proxy.seen == []
+
+
 def test_a_proxy_that_refuses(proxy: Proxy, make_client: Make) -> None:
     proxy.refuse = 407
     with pytest.raises(NetworkError) as caught:

@@ -240,6 +240,20 @@ def test_connections_are_kept_and_requests_may_come_in_one_packet(router: Router
         assert connection.makefile("rb").read().count(b"HTTP/1.1 ") == 4
 
 
+def test_more_connections_than_allowed_wait_for_their_turn(router: Router, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocmpip.router.loopback._CONNECTIONS", 2)
+    held = [socket.create_connection(("127.0.0.1", router.port)) for _ in range(2)]
+    answers: list[int] = []
+    late = threading.Thread(target=lambda: answers.append(ask(f"{router.url}six/").status))
+    late.start()
+    late.join(0.1)
+    assert answers == []
+    for connection in held:
+        connection.close()
+    late.join(10)
+    assert answers == [200]
+
+
 def test_the_root_page_lists_what_was_asked(router: Router) -> None:
     ask(f"{router.url}six/")
     assert json.loads(ask(router.url, Accept=JSON).body)["projects"] == [{"name": "six"}]
