@@ -24,10 +24,16 @@ from rocmpip.model.redact import redact
 Read = Callable[[str], "str | bytes"]
 """Absolute path or URL → content. May raise OSError or a RocmpipError; bytes are decoded here as pip decodes them."""
 
+_REMOTE = re.compile(r"^https?:", re.IGNORECASE)
 _SCHEME = re.compile(r"^(http|https|file):", re.IGNORECASE)
 STRONG_HASHES = ("sha256", "sha384", "sha512")
 _DEEPEST = 100
 _MOST_FILES = 10_000
+_MOST_LINES = 100_000
+"""Lines of one command: a lock of a thousand packages has five thousand."""
+_LONGEST_LINE = 1024 * 1024
+_LONGEST_REQUIREMENT = 16 * 1024
+"""Characters. Real ones stay below two thousand; the grammar's parsers take quadratic time on hostile text."""
 
 
 @dataclass
@@ -61,6 +67,10 @@ class FileReader:
     scope: Scope
     version: Version = NEWEST
     files: list[str] = field(default_factory=list)
+    fetch: Read | None = None
+    """For http(s) places, instead of ``read``."""
+    count: list[int] = field(default_factory=lambda: [0])
+    """Lines read so far, over all files."""
 
     def lines(self, filename: str, *, constraint: bool) -> list[RequirementLine]:
         """All requirement lines of one file named on the command line, nested ones in their place. Raises InputError."""
@@ -80,8 +90,9 @@ class FileReader:
             )
         where = self._absolute(place)
         self.files.append(where if _SCHEME.match(where) else os.path.normpath(where))
+        read = self.fetch if self.fetch is not None and _REMOTE.match(where) else self.read
         try:
-            content = self.read(where)
+            content = read(where)
         except OSError as problem:
             if _SCHEME.match(place):
                 raise InputError(f"Could not open {kind} file: {redact(str(problem))}") from None
@@ -95,6 +106,7 @@ class FileReader:
 
     def _file(self, filename: str, constraint: bool, parents: dict[str, str | None], found: list[RequirementLine]) -> None:
         for number, line in logical_lines(self.content(filename, constraint=constraint), self.env):
+            self._check_size(filename, number, line)
             arguments, words = self._words(line)
             values = Values()
             values.binary, values.releases = self.scope.binary, self.scope.releases
@@ -132,6 +144,17 @@ class FileReader:
                 self._nested(filename, values, parents, found)
             else:
                 self._options(filename, values)
+
+    def _check_size(self, filename: str, number: int, line: str) -> None:
+        self.count[0] += 1
+        if self.count[0] > _MOST_LINES:
+            raise InputError(f"the requirement files have more than {_MOST_LINES} lines", why=f"the last is {redact(filename)}")
+        requirement = line.partition(" -")[0]
+        if len(line) > _LONGEST_LINE or len(requirement) > _LONGEST_REQUIREMENT:
+            raise InputError(
+                f"line {number} of {redact(filename)} is too long: {len(line)} characters",
+                hint="check that the path names a requirements file",
+            )
 
     def _words(self, line: str) -> tuple[str, Words]:
         """(the requirement, the options): everything from the first word that begins with ``-`` is options."""

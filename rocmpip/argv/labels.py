@@ -19,7 +19,7 @@ TORCH_FAMILY = frozenset(
 )
 """Names whose builds carry a platform label; the catalogue's list replaces it where it is at hand."""
 
-_NAME = re.compile(r"^\s*(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(?P<rest>[^@]*)$")
+_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 # Any label after an ordered operator is illegal; after ``==`` only the CUDA and CPU ones are foreign.
 _CLAUSE = re.compile(r"(?P<operator>===|==|!=|~=|<=|>=|<|>)(?P<space>\s*)(?P<version>[^\s,;()+]+)\+(?P<label>[A-Za-z0-9._-]+)")
 _FOREIGN = re.compile(r"^(cu\d+|cpu|cuda)", re.IGNORECASE)
@@ -33,7 +33,7 @@ def without_cuda_label(text: str, family: Collection[str], notes: list[str]) -> 
     names stay as written, so that the error is pip's.
     """
     found = _NAME.match(text)
-    if found is None or "+" not in found["rest"] or normalise(found["name"]) not in family:
+    if found is None or "+" not in text or "@" in text or normalise(found[1]) not in family:
         return text
 
     def mended(clause: re.Match[str]) -> str:
@@ -42,9 +42,7 @@ def without_cuda_label(text: str, family: Collection[str], notes: list[str]) -> 
             return clause[0]
         return ("==" if operator == "===" else operator) + clause["space"] + clause["version"]
 
-    at = found.start("rest")
-    rest = _CLAUSE.sub(mended, found["rest"])
-    result = text[:at] + rest
+    result = found[0] + _CLAUSE.sub(mended, text[found.end() :])
     if result != text:
         notes.append(f"{text.strip()} is read as {result.strip()}: its local label names a build for other hardware")
     return result

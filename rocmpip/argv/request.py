@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
 from rocmpip.argv.config import PipConfig
 from rocmpip.argv.files import FileReader, Read, Scope, is_remote
@@ -21,6 +23,12 @@ from rocmpip.model.request import IndexOptions, Request
 
 # Paths are text here: pathlib would change what the user wrote before pip's messages can show it.
 # ruff: noqa: PTH118
+
+
+class Remote(Protocol):
+    """Fetch a requirement file by http(s). May raise a RocmpipError or OSError."""
+
+    def __call__(self, place: str, *, index: IndexOptions) -> str | bytes: ...
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,8 @@ class Ours:
     """``--python``, wherever it stood."""
     extra: tuple[tuple[str, str], ...] = ()
     """(dest, value) of the options a command added by ``extra``, in their order."""
+    plain: tuple[str, ...] = ()
+    """The words after the sub-command as plain pip would be given them: without our options and without ``--python``."""
 
 
 def parse_request(
@@ -53,6 +63,7 @@ def parse_request(
     config: PipConfig,
     cwd: str,
     read: Read,
+    remote: Remote | None = None,
     kind: Kind = kind_on_disk,
     family: Collection[str] = TORCH_FAMILY,
     pip_version: Version = NEWEST,
@@ -66,6 +77,8 @@ def parse_request(
     ``argv``: the words after the sub-command (general options that stood before it may be put in front).
     ``command``: install, download, wheel or lock.
     ``read``: absolute path or URL → content of a requirement file, as str or bytes.
+    ``remote``: the same for http(s) places, called with the index options of command line and configuration (a file cannot
+    say itself how it is reached); without it ``read`` is asked.
     ``kind``: what is at an absolute path; the default looks.
     ``family``: normalised torch-family names, whose CUDA labels are dropped.
     ``pip_version``: the pip that will run: its options and abbreviations count.
@@ -83,7 +96,8 @@ def parse_request(
     values.take_all(words.given)
     scope = _scope(values, env)
     reading = Reading(cwd=cwd, kind=kind, family=family)
-    files = FileReader(read, env, reading, scope, pip_version)
+    fetch = None if remote is None else partial(remote, index=_index(values, scope, env))
+    files = FileReader(read, env, reading, scope, pip_version, fetch=fetch)
     constraints, requirements, build_constraints = _requirements(values, words, files, python_fits)
     _finish(values, scope, requirements + constraints)
     python = values.text("python") or python
@@ -134,7 +148,7 @@ def _requirements(
             constraints += [line for line in lines if line.constraint]
     found += _script(values, files, python_fits)
     # Build constraints are read for planning builds; their option lines must not change this command's indexes.
-    apart = FileReader(files.read, files.env, reading, Scope(), files.version, files.files)
+    apart = replace(files, scope=Scope())
     build = [line for place in values.many("build_constraints") for line in apart.lines(place, constraint=True)]
     return constraints, found, build
 
@@ -268,8 +282,6 @@ def _with_lines(
     constraints: list[RequirementLine],
     build_constraints: list[RequirementLine],
 ) -> Request:
-    from dataclasses import replace
-
     return replace(
         request,
         requirements=tuple(requirements),
@@ -298,6 +310,7 @@ def _ours(values: Values, words: Words, extra: tuple[Option, ...], python: str, 
         hsa_override=values.flag("hsa_override"),
         map_cuda_names=values.flag("map_cuda_names"),
         python=python,
+        plain=words.plain,
         extra=tuple((given.option.dest, given.value or "") for given in words.given if given.option in extra),
     )
 

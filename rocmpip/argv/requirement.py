@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os.path
-import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -42,7 +41,6 @@ _VCS = {
 }
 VCS_SCHEMES = tuple(f"{vcs}+{transport}" for vcs, transports in _VCS.items() for transport in transports)
 _URL_SCHEMES = frozenset(("http", "https", "file", "ftp", *VCS_SCHEMES))
-_EXTRAS = re.compile(r"^(.+)(\[[^\]]+\])$")
 _OPERATORS = ("~=", "==", "!=", "<=", ">=", "<", ">")
 
 Kind = Callable[[str], str]
@@ -163,14 +161,14 @@ def _split_marker(text: str) -> tuple[str, str]:
 
 
 def _split_extras(path: str) -> tuple[str, tuple[str, ...]]:
-    found = _EXTRAS.match(path)
-    if found is None:
+    at = path.rfind("[")
+    if at < 1 or not path.endswith("]") or len(path) - at < 3:
         return path, ()
     try:
-        extras = Requirement("placeholder" + found[2].lower()).extras
+        extras = Requirement("placeholder" + path[at:].lower()).extras
     except InvalidRequirement as problem:
         raise InputError(f"Invalid requirement: {path!r}: {problem}") from None
-    return found[1], tuple(sorted(extras))
+    return path[:at], tuple(sorted(extras))
 
 
 def _looks_like_path(text: str) -> bool:

@@ -20,7 +20,6 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _CODING = re.compile(rb"coding[:=]\s*([-\w.]+)")
-_COMMENT = re.compile(r"(^|\s+)#.*$")
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
 
 
@@ -59,9 +58,17 @@ def check_size(size: int, place: str) -> None:
 def logical_lines(text: str, env: Mapping[str, str]) -> Iterator[tuple[int, str]]:
     """(number of its first line, logical line): continuations joined, comments and empty lines dropped, ``${VAR}`` replaced."""
     for number, line in _joined(text):
-        content = _COMMENT.sub("", line).strip()
+        content = _without_comment(line).strip()
         if content:
             yield number, _VARIABLE.sub(lambda found: env.get(found[1]) or found[0], content)
+
+
+def _without_comment(line: str) -> str:
+    """Cut at the first ``#`` that begins the line or follows white space. (A pattern would take quadratic time on blanks.)"""
+    at = line.find("#")
+    while at > 0 and not line[at - 1].isspace():
+        at = line.find("#", at + 1)
+    return line if at < 0 else line[:at]
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:
@@ -69,7 +76,7 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
     first = 0
     parts: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
-        comment = _COMMENT.match(line) is not None
+        comment = line.lstrip().startswith("#")
         if line.endswith("\\") and not comment:
             if not parts:
                 first = number

@@ -27,6 +27,8 @@ class Words:
     positionals: tuple[str, ...]
     unknown: tuple[str, ...] = ()
     """Options that the table does not know, with their values, to hand on as they are."""
+    plain: tuple[str, ...] = ()
+    """All words without our own options and without ``--python``: what plain pip would be given."""
 
 
 Arity = Callable[[str], "int | None"]
@@ -42,10 +44,13 @@ def take_apart(words: Sequence[str], grammar: Grammar, *, arity: Arity | None = 
     given: list[Given] = []
     positionals: list[str] = []
     unknown: list[str] = []
+    plain: list[str] = []
     while queue:
+        start, count = len(words) - len(queue), len(given)
         word = queue.pop()
         if word == "--":
             positionals.extend(reversed(queue))
+            plain.extend(words[start:])
             break
         if word.startswith("--"):
             _long(word, queue, grammar, given, unknown, arity)
@@ -53,7 +58,9 @@ def take_apart(words: Sequence[str], grammar: Grammar, *, arity: Arity | None = 
             _cluster(word, queue, grammar, given)
         else:
             positionals.append(word)
-    return Words(tuple(given), tuple(positionals), tuple(unknown))
+        if not any(one.spelled in grammar.ours or one.option.dest == "python" for one in given[count:]):
+            plain.extend(words[start : len(words) - len(queue)])
+    return Words(tuple(given), tuple(positionals), tuple(unknown), tuple(plain))
 
 
 def _long(word: str, queue: list[str], grammar: Grammar, given: list[Given], unknown: list[str], arity: Arity | None) -> None:

@@ -64,9 +64,11 @@ def interpreter_in(prefix: str) -> str:
 def is_own(interpreter: str, prefix: str) -> bool:
     """True when the chosen environment is the one that runs rocmpip.
 
-    By prefix and not by the interpreter's target: the interpreters of two virtual environments may be one file.
+    By prefix, since the interpreters of two virtual environments may be one file; and by that file, since one prefix (/usr) may
+    hold several Pythons.
     """
     if not prefix:
         folder = os.path.dirname(interpreter)
         prefix = os.path.dirname(folder)
-    return os.path.realpath(prefix) == os.path.realpath(sys.prefix)
+    same = os.path.realpath
+    return same(prefix) == same(sys.prefix) and same(interpreter) == same(sys.executable)

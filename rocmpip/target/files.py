@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -42,4 +43,23 @@ def read_local(path: str) -> bytes:
             check_size(status.st_size, path)
         data = stream.read(LIMIT + 1)
     check_size(len(data), path)
+    if stat.S_ISFIFO(status.st_mode):
+        _put_back(path, data)
     return data
+
+
+def _put_back(path: str, data: bytes) -> None:
+    """A pipe gives its content once, and pip may be the next to open ``/dev/stdin`` or ``<(…)``: leave a copy in its place.
+
+    Opening ``/dev/fd/N`` again begins at the copy's start, while N itself stays at its end, as the pipe did.
+    """
+    found = re.match(r"^/(?:dev/fd|proc/self/fd)/(\d+)$", {"/dev/stdin": "/dev/fd/0"}.get(path, path))
+    if found is None or not hasattr(os, "memfd_create"):
+        return
+    copy = os.memfd_create("requirements")
+    try:
+        with open(copy, "wb", closefd=False) as stream:
+            stream.write(data)
+        os.dup2(copy, int(found[1]))
+    finally:
+        os.close(copy)

@@ -106,7 +106,11 @@ def become_pip(argv: Sequence[str], target: TargetEnv | None = None, env: Mappin
     Without ``target``, in our own environment. Raises InputError when the target's interpreter cannot be started.
     """
     environment = dict(os.environ if env is None else env)
-    if target is None or (target.own and environment == dict(os.environ)):
+    here = target is None or (target.own and environment == dict(os.environ))
+    # The target is chosen: pip must not start another process for it.
+    environment.pop("PIP_PYTHON", None)
+    os.environ.pop("PIP_PYTHON", None)
+    if target is None or here:
         pip_here(argv)
     try:
         pip_there(target.python, argv, env=environment)

@@ -204,3 +204,56 @@ def test_secrets_stay_out_of_errors(ask: Any) -> None:
     with pytest.raises(InputError) as caught:
         ask("install", "-r r.txt", files={"/project/r.txt": "--extra-index-url https://me:s3cret@x.example --no-such"})
     assert "s3cret" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" + " " * 600_000 + "y",
+        " " * 2_000_000 + "#",
+        "x" + "[" * 10_000,
+        "torch" + " " * 10_000 + "@",
+        "torch" + "=" * 10_000 + "+",
+        "torch;" + "(" * 10_000,
+        "-e " + "a:" * 5_000,
+        "git+" * 3_000,
+        "\\\n" * 200_000,
+        "https://" + "x@" * 5_000,
+    ],
+)
+def test_hostile_lines_are_read_or_refused_without_a_hang(ask: Any, text: str) -> None:
+    try:
+        request, _ = ask("install", "-r r.txt", files={"/project/r.txt": text})
+    except InputError as problem:
+        assert problem.message
+    else:
+        assert len(request.requirements) <= 1
+
+
+def test_too_much_is_refused(ask: Any) -> None:
+    with pytest.raises(InputError, match=r"line 1 of r\.txt is too long"):
+        ask("install", "-r r.txt", files={"/project/r.txt": "a" * 20_000})
+    with pytest.raises(InputError, match="more than 100000 lines"):
+        ask("install", "-r r.txt", files={"/project/r.txt": "--pre\n" * 100_001})
+
+
+def test_files_that_include_each_other_without_end(ask: Any) -> None:
+    class Endless(dict[str, str]):
+        def get(self, place: str, default: object = None) -> str:  # type: ignore[override]
+            return f"-r {place.rpartition('/')[2]}x"
+
+    with pytest.raises(InputError, match="nested more than 100 deep"):
+        ask("install", "-r a", files=Endless(x=""))
+
+
+def test_remote_files_are_fetched_with_the_options_of_the_command_line(ask: Any) -> None:
+    seen = []
+
+    def remote(place: str, *, index: Any) -> bytes:
+        seen.append((place, index.cert, index.extra_index_urls))
+        return b"--extra-index-url https://late.example\n-r more.txt\n" if place.endswith("a.txt") else b"torch\n"
+
+    request, _ = ask("install", "-r https://r.example/a.txt --cert ca.pem --extra-index-url https://e.example", remote=remote)
+    assert [line.name for line in request.requirements] == ["torch"]
+    expected = ("ca.pem", ("https://e.example",))
+    assert seen == [("https://r.example/a.txt", *expected), ("https://r.example/more.txt", *expected)]

@@ -181,3 +181,9 @@ def test_options_for_uninstall() -> None:
     )
     kept = ("--break-system-packages", "--log", "--target", "--quiet", "--root-user-action", "ignore")
     assert uninstall_options(options) == kept
+
+
+def test_the_words_for_plain_pip(ask: Any) -> None:
+    words = "-q --gfx gfx942 --log --json torch --python=/py -U --json --rocm=6.4 --python /py --jobs 2 -- --gfx x"
+    _, ours = ask("install", words)
+    assert ours.plain == tuple("-q --log --json torch -U -- --gfx x".split())

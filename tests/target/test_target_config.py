@@ -102,3 +102,17 @@ def test_a_large_file_is_refused_by_its_size(tmp_path: Path) -> None:
 def test_a_folder_is_an_os_error_as_in_pip(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         read_local(str(tmp_path))
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the copy of a pipe lies in a memory file of Linux")
+def test_a_pipe_can_be_read_again_by_pip(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, b"torch\n")
+        os.close(writing)
+        assert read_local(f"/dev/fd/{reading}") == b"torch\n"
+        assert read_local(f"/dev/fd/{reading}") == b"torch\n"
+        assert os.read(reading, 10) == b""
+        assert os.get_inheritable(reading)
+    finally:
+        os.close(reading)
