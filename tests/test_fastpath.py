@@ -249,7 +249,7 @@ def overlay(monkeypatch: pytest.MonkeyPatch, name: str) -> list[Sequence[str]]:
         seen.append(list(argv))
         return 7
 
-    monkeypatch.setitem(sys.modules, f"rocmpip.app.{name}", SimpleNamespace(main=main))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, f"rocmpip.app.{name}", SimpleNamespace(main=main))
     monkeypatch.setattr(fast, "_ships", lambda room, module: (room, module) == ("app", name))
     return seen
 
@@ -269,7 +269,12 @@ def test_an_option_we_do_not_know_does_not_lead_an_install_past_us(monkeypatch: 
 
 def test_our_commands_get_what_stood_before_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
-    monkeypatch.setattr(fast, "_ours", lambda words: seen.append(words) or 0)
+
+    def run(words: list[str]) -> int:
+        seen.append(words)
+        return 0
+
+    monkeypatch.setattr(fast, "_ours", run)
     assert fast.main(["--json", "--python", "X", "doctor", "--quick"]) == 0
     assert fast.main(["help", "doctor"]) == 0
     assert seen == [["doctor", "--json", "--python", "X", "--quick"], ["doctor", "--help"]]

@@ -239,7 +239,7 @@ def test_too_much_is_refused(ask: Any) -> None:
 
 def test_files_that_include_each_other_without_end(ask: Any) -> None:
     class Endless(dict[str, str]):
-        def get(self, place: str, default: object = None) -> str:  # type: ignore[override]
+        def get(self, place: str, default: object = None) -> str:
             return f"-r {place.rpartition('/')[2]}x"
 
     with pytest.raises(InputError, match="nested more than 100 deep"):

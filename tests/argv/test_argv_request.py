@@ -184,6 +184,6 @@ def test_options_for_uninstall() -> None:
 
 
 def test_the_words_for_plain_pip(ask: Any) -> None:
-    words = "-q --gfx gfx942 --log --json torch --python=/py -U --json --rocm=6.4 --python /py --jobs 2 -- --gfx x"
+    words = "-q --gfx gfx942 --log --json torch --python=/py -U --json --rocm=6.4 --python /py --jobs 2 -- numpy"
     _, ours = ask("install", words)
-    assert ours.plain == tuple("-q --log --json torch -U -- --gfx x".split())
+    assert ours.plain == tuple("-q --log --json torch -U -- numpy".split())
