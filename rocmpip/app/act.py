@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocmpip.app.family import alias_for
+from rocmpip.app.lines import line_text
 from rocmpip.app.policy import pinned_route
 from rocmpip.app.session import Session
-from rocmpip.app.lines import line_text
 from rocmpip.model.errors import BuildFailed, RocmpipError
 from rocmpip.model.packages import File
 from rocmpip.model.plan import Plan, PlanItem
@@ -48,9 +48,7 @@ class Pip:
         context = self.session.context
         empty = self.folder / "empty"
         empty.mkdir(exist_ok=True)
-        env = neutral_environment(
-            context.env, router_url=self.url, empty_folder=str(empty), index=context.request.index
-        )
+        env = neutral_environment(context.env, router_url=self.url, empty_folder=str(empty), index=context.request.index)
         env.update(self._rocm_environment())
         env["ROCMPIP_LOOKING"] = looking(context.request.index)
         env.update(extra or {})
@@ -118,9 +116,9 @@ def pinned_pip(session: Session, plan: Plan, *, json: bool) -> Iterator[tuple[Pi
         if alias is not None:
             synthetic["triton"] = alias
             files.pop("triton", None)
-    with tempfile.TemporaryDirectory(prefix="rocmpip-act-") as folder:
-        with session.router(pinned_route(files, synthetic, session.policy.route)) as router:
-            yield Pip(session, Path(folder), router.url, json), files
+    route = pinned_route(files, synthetic, session.policy.route)
+    with tempfile.TemporaryDirectory(prefix="rocmpip-act-") as folder, session.router(route) as router:
+        yield Pip(session, Path(folder), router.url, json), files
 
 
 def act(session: Session, plan: Plan, *, json: bool = False) -> Outcome:
@@ -142,9 +140,7 @@ def act(session: Session, plan: Plan, *, json: bool = False) -> Outcome:
 
 
 def _install_family(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Outcome) -> bool:
-    if any(item.name == "triton" or item.name.endswith(("triton-rocm",)) for item in items) and foreign_triton(
-        pip.session
-    ):
+    if any(item.name == "triton" or item.name.endswith(("triton-rocm",)) for item in items) and foreign_triton(pip.session):
         say.step("removing PyPI's triton first: it and the ROCm triton share one folder")
         outcome.code = pip.uninstall(["triton"])
         if outcome.code:
@@ -195,9 +191,7 @@ def _lines(pip: Pip, plan: Plan, items: Sequence[PlanItem]) -> list[str]:
     return lines
 
 
-def _build_all(
-    pip: Pip, plan: Plan, builds: Sequence[PlanItem], files: dict[str, File], outcome: Outcome
-) -> list[PlanItem]:
+def _build_all(pip: Pip, plan: Plan, builds: Sequence[PlanItem], files: dict[str, File], outcome: Outcome) -> list[PlanItem]:
     """Build (or take from the wheelhouse) each item; its wheel's file goes into ``files``, so that the router serves it."""
     ready: list[PlanItem] = []
     if not builds:
@@ -222,9 +216,7 @@ def _build_all(
 
 
 def _install_rest(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Outcome) -> None:
-    kept = [
-        f"{item.name}=={item.version}" for item in plan.items if item.action == "keep" and item.direct and not item.file
-    ]
+    kept = [f"{item.name}=={item.version}" for item in plan.items if item.action == "keep" and item.direct and not item.file]
     again = [item for item in items if item.recipe and item.installed_version == item.version]
     usual = [item for item in items if item not in again]
     if again:

@@ -110,7 +110,7 @@ def build_item(pip: Pip, plan: Plan, item: PlanItem) -> Path:
     torch = next((one.version for one in plan.items if one.name == "torch"), context.installed_versions.get("torch", ""))
     command = pip_command(context.target)
     tools = toolbox(context, command.argv, {**pip.environment(), **command.env}, torch)
-    recipe = context.book.resolve(item.recipe or TEMPLATE, item.version, context.recipe_context(torch=torch))
+    recipe = context.book.resolve(item.recipe or TEMPLATE, item.version, context.recipe_context(torch=torch, name=item.recipe or TEMPLATE))
     with tempfile.TemporaryDirectory(prefix="rocmpip-source-") as folder:
         source = None if recipe.source.kind == "git" else _source(pip, item, Path(folder))
         made = run_build(Package(item.name, item.version, recipe, source), tools)

@@ -43,7 +43,7 @@ class Context:
 
     @cached_property
     def book(self) -> RecipeBook:
-        from rocmpip.app.layers import load_layers
+        from rocmpip.app.recipe import load_layers
 
         return load_layers(self.settings, self.env, self.cwd, self.recipe_files)
 
@@ -57,15 +57,18 @@ class Context:
     def installed_versions(self) -> dict[str, str]:
         return {dist.name: dist.version for dist in self.installed}
 
-    def recipe_context(self, torch: str = "", backend: str = "") -> RecipeContext:
-        """What recipes match on, with ``torch`` the version that the build will see."""
+    def recipe_context(self, torch: str = "", *, name: str = "", backend: str = "") -> RecipeContext:
+        """What recipes match on, with ``torch`` the version that the build will see.
+
+        The back end of recipe ``name`` is ``backend``, else what the user's exported variables ask for.
+        """
         root = self.platform.rocm_root
         return RecipeContext(
             gfx=self.platform.gfx_targets,
             rocm=self.platform.rocm,
             torch=torch,
             python=".".join(self.target.version.split(".")[:2]),
-            backend=backend,
+            backend=backend or (self.book.backend_asked(name, self.env) if name else ""),
             rocm_path=root,
             hip_path=root,
             site_packages=self.target.site_packages[0] if self.target.site_packages else "",
@@ -90,6 +93,7 @@ def gather(
     from rocmpip.app.detect import detect_platform
     from rocmpip.app.request import read_request
     from rocmpip.store.settings import load_settings
+    from rocmpip.store.trust import TrustStore, state_folder
 
     env = dict(os.environ if env is None else env)
     cwd = str(Path.cwd()) if cwd is None else cwd
@@ -107,7 +111,8 @@ def gather(
         }.items()
         if value
     }
-    settings = load_settings(flags, env, cwd)
+    trust = TrustStore(state_folder(env))
+    settings = load_settings(flags, env, cwd, trusted=trust.trusts_project)
     platform, found, installed = detect_platform(
         env=env,
         gfx=settings.gfx,

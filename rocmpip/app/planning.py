@@ -185,7 +185,15 @@ def _assemble(
     plan = assembly.assemble(solution.resolved, facts, kept=solution.kept)
     torch = next((item for item in plan.items if item.name == "torch"), None)
     _check_builds(session, plan, torch.version if torch else context.installed_versions.get("torch", ""))
-    notes = (*context.platform.notes, *context.request.notes, *plan.notes, *solution.notes, *context.settings.notes)
+    notes = (
+        *context.platform.notes,
+        *context.request.notes,
+        *asked.notes,
+        *plan.notes,
+        *solution.notes,
+        *context.settings.notes,
+        *context.book.skipped,
+    )
     plan = replace(plan, notes=tuple(dict.fromkeys(notes)))
     if torch is None or torch.action == "keep":
         return plan
@@ -203,5 +211,5 @@ def _check_builds(session: Session, plan: Plan, torch: str) -> None:
     context = session.context
     for item in plan.items:
         if item.recipe:
-            resolved = context.book.resolve(item.recipe, item.version, context.recipe_context(torch=torch))
+            resolved = context.book.resolve(item.recipe, item.version, context.recipe_context(torch=torch, name=item.recipe))
             refuse_conflicts(resolved)

@@ -148,7 +148,7 @@ class Policy:
         for name, specifier in self.asked.recipes.items():
             version = newest_version(self, name, specifier)
             if version:
-                found.extend(self.context.book.torch_conflicts(name, version, self.context.recipe_context()))
+                found.extend(self.context.book.torch_conflicts(name, version, self.context.recipe_context(name=name)))
         return tuple(found)
 
     def torch_seen(self) -> str:
@@ -194,9 +194,7 @@ class Policy:
 
         alias = alias_for(name, choice)
         if alias is not None:
-            return Route(
-                name, "family", synthetic=(alias,), because=f"{name} is provided by {choice.family}'s own triton"
-            )
+            return Route(name, "family", synthetic=(alias,), because=f"{name} is provided by {choice.family}'s own triton")
         device = _DEVICE.search(name)
         if device and device.group(1) not in self.context.platform.gfx_targets:
             return Route(name, "family", because=f"{name} is for another GPU")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from rocmpip.model.errors import Refused
+from rocmpip.model.packages import RequirementLine
 
 if TYPE_CHECKING:
     from rocmpip.app.context import Context
@@ -35,9 +39,8 @@ def read_request(
         # Only the command line and the configuration decide how a remote requirement file is reached.
         from rocmpip.index.client import Client
 
-        plain = [word for word in argv]
         options, _ = parse_request(
-            without_remote(plain), command=command, env=env, config=config, cwd=cwd, read=reader(fetch), arity=arity
+            without_remote(argv), command=command, env=env, config=config, cwd=cwd, read=reader(fetch), arity=arity
         )
         with_client = Client(options.index, env=env)
         try:
@@ -86,17 +89,45 @@ def without_remote(argv: Sequence[str]) -> list[str]:
 
 
 def sorted_request(context: Context) -> Asked:
-    """The request sorted for planning: the torch family, recipes, files, what is left to pip."""
+    """The request sorted for planning: the torch family, recipes, files, what is left to pip.
+
+    A CUDA name (cupy-cuda12x, jax[cuda12]) becomes its ROCm package on the user's word alone. Raises Refused without it.
+    """
     from rocmpip.plan.asked import sort_request
 
     active = context.platform.state != "none"
-    return sort_request(
-        context.request,
+    request, notes = mapped(context) if active else (context.request, ())
+    asked = sort_request(
+        request,
         context.markers,
         is_family=lambda name: active and context.catalogue.is_family(name),
         has_recipe=lambda name: active and context.book.get(name) is not None,
         forbidden=lambda name: context.catalogue.forbidden(name) if active else None,
     )
+    return replace(asked, notes=notes)
+
+
+def mapped(context: Context) -> tuple[Request, tuple[str, ...]]:
+    """The request with CUDA names replaced, and what was replaced by what."""
+    lines: list[RequirementLine] = []
+    notes: list[str] = []
+    for line in context.request.requirements:
+        found = context.book.mapped_name(line.name, line.extras, context.recipe_context()) if line.name else None
+        if found is None or line.url or line.path:
+            lines.append(line)
+            continue
+        instead = found.name + (f"[{','.join(found.extras)}]" if found.extras else "")
+        if not context.settings.map_cuda_names:
+            raise Refused(
+                f"{found.asked} ({line.origin}) is a CUDA package; on ROCm {instead} stands for it",
+                why=found.because,
+                hint=f"ask for {instead}, or let rocmpip replace such names: --map-cuda-names",
+            )
+        # A version of the CUDA package says nothing of its ROCm sister's when that is another project.
+        same = found.name == line.name
+        lines.append(replace(line, name=found.name, extras=found.extras, specifier=line.specifier if same else "", hashes=()))
+        notes.append(f"{found.asked} is replaced by {instead}: {found.because}")
+    return replace(context.request, requirements=tuple(lines)), tuple(notes)
 
 
 _OURS_VALUED = frozenset(("--gfx", "--rocm", "--channel", "--recipe", "--jobs", "--rebuild", "--python"))

@@ -13,8 +13,8 @@ from rocmpip.app.policy import Policy
 from rocmpip.app.resolve import IndexSource, SourceMetadata
 from rocmpip.index.client import Client
 from rocmpip.model.packages import File, RequirementLine
-from rocmpip.plan.assemble import Installed, Resolved
 from rocmpip.plan.asked import Asked
+from rocmpip.plan.assemble import Installed, Resolved
 from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules
 from rocmpip.plan.markers import Markers
 from rocmpip.plan.resolve import Options, Pin, Resolution, resolve
@@ -179,15 +179,11 @@ def solve(
         }
     stay = {**preferred(context, asked, installed), **(prefer or {}), **pins}
     family = [
-        RequirementLine(
-            f"{name}=={version}", "the installed torch", name=name, specifier=f"=={version}", constraint=True
-        )
+        RequirementLine(f"{name}=={version}", "the installed torch", name=name, specifier=f"=={version}", constraint=True)
         for name, version in pins.items()
     ]
     constraints = [
-        line
-        for line in context.request.constraints
-        if not (line.name in pins or context.catalogue.is_family(line.name))
+        line for line in context.request.constraints if not (line.name in pins or context.catalogue.is_family(line.name))
     ]
     lines = requirement_lines(asked, policy, replaced)
     active = context.platform.state != "none"

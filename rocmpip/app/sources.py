@@ -64,7 +64,7 @@ def ready_files(policy: Policy, name: str) -> Iterator[File]:
 
     specifier = policy.asked.recipes.get(name, SpecifierSet())
     exact = next((one.version for one in specifier if one.operator in ("==", "===") and "*" not in one.version), None)
-    context = policy.context.recipe_context(torch=policy.torch_seen())
+    context = policy.context.recipe_context(torch=policy.torch_seen(), name=name)
     for ready in policy.context.book.ready_wheels(name, context, exact):
         if ready.name and normalise(ready.name) != name:
             continue
@@ -110,9 +110,7 @@ def recipe_route(policy: Policy, name: str) -> Route:
         return Route(name, "recipe", because="--only-ready allows no build, and there is no ready ROCm wheel")
     if not policy.virtual:
         files = (*_kept(policy, name), *source_files(policy, name).values())
-        return Route(
-            name, "recipe", files=tuple(file for file in files if file.url), because="wheelhouse builds and sources"
-        )
+        return Route(name, "recipe", files=tuple(file for file in files if file.url), because="wheelhouse builds and sources")
     synthetic, plain = _virtual(policy, name)
     return Route(name, "recipe", synthetic=synthetic, files=plain, because="built from source by its recipe")
 
@@ -150,13 +148,11 @@ def _virtual(policy: Policy, name: str) -> tuple[tuple[Synthetic, ...], tuple[Fi
     sources = policy.sources.setdefault(name, {})
     seen = policy.torch_seen()
     for version, file in list(source_files(policy, name).items())[:_NEWEST]:
-        resolved = context.book.resolve(name, str(version), context.recipe_context(torch=seen))
+        resolved = context.book.resolve(name, str(version), context.recipe_context(torch=seen, name=name))
         sources[str(version)] = file
         if resolved.requires_dist is None:
             plain.append(file)
             continue
-        metadata = static_metadata(
-            name, str(version), resolved.requires_dist, requires_python=file.requires_python or ""
-        )
+        metadata = static_metadata(name, str(version), resolved.requires_dist, requires_python=file.requires_python or "")
         synthetic.append(virtual_wheel(name, str(version), metadata))
     return tuple(synthetic), tuple(plain)

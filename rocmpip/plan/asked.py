@@ -52,6 +52,8 @@ class Asked:
     loose: tuple[RequirementLine, ...] = ()
     """What cannot be planned ahead: VCS, editable, local folders."""
     off: tuple[RequirementLine, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was changed in the user's words, and why."""
 
     @property
     def names(self) -> frozenset[str]:

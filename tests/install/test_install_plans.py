@@ -34,9 +34,7 @@ def plan(replica: Replica, venv: Callable[..., Path], tmp_path: Path) -> Plan:
             more["ROCMPIP_GFX"] = gfx
         if rocm:
             more["ROCMPIP_ROCM"] = rocm
-        done = rocmpip(
-            "install", "--dry-run", "--json", "--python", str(python), *words, env=replica.env(**more), cwd=tmp_path
-        )
+        done = rocmpip("install", "--dry-run", "--json", "--python", str(python), *words, env=replica.env(**more), cwd=tmp_path)
         assert "Traceback" not in done.stderr
         envelope = json.loads(done.stdout)
         assert set(envelope) == {"rocmpip", "schema", "command", "ok", "result", "errors"}

@@ -65,7 +65,9 @@ def machine(replica: Replica, venv: Callable[..., Path], tmp_path: Path) -> Mach
 
 
 def no_cuda(installed: dict[str, str]) -> bool:
-    return not any(name.startswith("nvidia-") and name != "nvidia-ml-py" or "+cu" in version for name, version in installed.items())
+    return not any(
+        (name.startswith("nvidia-") and name != "nvidia-ml-py") or "+cu" in version for name, version in installed.items()
+    )
 
 
 def test_the_main_job(machine: Machine) -> None:
@@ -176,7 +178,9 @@ def test_without_gpu_and_rocm_it_is_pip(machine: Machine) -> None:
     theirs = subprocess.run(
         [sys.executable, "-m", "pip", *target, "install", "requests"], env=bare, capture_output=True, text=True, check=True
     )
-    subprocess.run([sys.executable, "-m", "pip", *target, "uninstall", "-qy", "requests", "idna", "urllib3"], env=bare, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", *target, "uninstall", "-qy", "requests", "idna", "urllib3"], env=bare, check=True
+    )
     for name in machine.freeze():
         subprocess.run([sys.executable, "-m", "pip", *target, "uninstall", "-qy", name], env=bare, check=True)
     ours = rocmpip(*target, "install", "requests", env=bare, cwd=machine.folder)
@@ -200,7 +204,9 @@ def test_requirement_files_stay_as_they_are(machine: Machine) -> None:
 def test_two_at_once_do_not_harm_each_other(machine: Machine) -> None:
     words = [sys.executable, "-m", "rocmpip", "install", "-q", "--python", str(machine.python), "torch", "flash-attn"]
     both = [
-        subprocess.Popen(words, env=machine.env, cwd=machine.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        subprocess.Popen(
+            words, env=machine.env, cwd=machine.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         for _ in range(2)
     ]
     outputs = [process.communicate(timeout=120)[0] for process in both]
