@@ -19,6 +19,7 @@ from rocmpip.argv.values import Values, is_pylock
 from rocmpip.argv.words import Arity, Words, take_apart
 from rocmpip.model.errors import InputError, UsageError
 from rocmpip.model.packages import RequirementLine
+from rocmpip.model.redact import redact
 from rocmpip.model.request import IndexOptions, Request
 
 # Paths are text here: pathlib would change what the user wrote before pip's messages can show it.
@@ -103,6 +104,18 @@ def parse_request(
     python = values.text("python") or python
     request = _request(command, tuple(argv), values, scope, words, reading, files, python, env)
     return _with_lines(request, requirements, constraints, build_constraints), _ours(values, words, extra, python, cwd)
+
+
+_NAMING = ("editables", "requirements", "groups", "scripts")
+
+
+def need_requirements(request: Request) -> None:
+    """Raise InputError in pip's words when the command names nothing to install."""
+    if request.given:
+        return
+    places = " ".join(redact(place) for place in request.index.find_links)
+    advice = f'(maybe you meant "pip {request.command} {places}"?)' if places else f'(see "pip help {request.command}")'
+    raise InputError(f"You must give at least one requirement to {request.command} {advice}")
 
 
 def _scope(values: Values, env: Mapping[str, str]) -> Scope:
@@ -233,6 +246,7 @@ def _request(
         implementation=values.text("implementation"),
         files=tuple(files.files),
         notes=tuple(reading.notes),
+        given=bool(words.positionals) or any(values.many(dest) for dest in _NAMING),
         only_deps=values.flag("only_deps"),
         all_releases=tuple(scope.releases.first),
         only_final=tuple(scope.releases.second),

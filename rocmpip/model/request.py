@@ -81,6 +81,8 @@ class Request:
     files: tuple[str, ...] = ()
     """Every requirement and constraint file read (absolute path or URL), in reading order."""
     notes: tuple[str, ...] = ()
+    given: bool = True
+    """Whether any requirement, editable, file, group or script was named at all."""
     only_deps: bool = False
     """--only-deps: the requirements' dependencies without the requirements themselves."""
     all_releases: tuple[str, ...] = ()

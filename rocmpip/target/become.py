@@ -13,33 +13,33 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
-RUNNER = """\
+_START = """\
 import sys
 if sys.path[:1] == [""]: del sys.path[0]
 import os, runpy
 os.environ.pop("_ROCMPIP_BECOMING", None)
 sys.argv[0] = "pip"
-try: import pip
-except ImportError: runpy.run_path({runner!r}, run_name="__main__")
-else: runpy.run_module("pip", run_name="__main__")
+def become():
+    try: import pip
+    except ImportError:
+        if not {runner!r}: sys.exit("ERROR: " + sys.prefix + " has no pip, and rocmpip's environment has none either")
+        runpy.run_path({runner!r}, run_name="__main__")
+    else: runpy.run_module("pip", run_name="__main__")
 """
 """What a foreign interpreter runs: its own pip if it has one, else ours. The folder of "" (the working directory) must not
 be searched, and pip's usage lines say what argv[0] says."""
 
-VERSION_RUNNER = """\
-import sys
-if sys.path[:1] == [""]: del sys.path[0]
-import os, runpy
-os.environ.pop("_ROCMPIP_BECOMING", None)
-sys.argv[0] = "pip"
-try:
-    try: import pip
-    except ImportError: runpy.run_path({runner!r}, run_name="__main__")
-    else: runpy.run_module("pip", run_name="__main__")
+RUNNER = _START + "become()\n"
+
+VERSION_RUNNER = (
+    _START
+    + """\
+try: become()
 except SystemExit as stop:
     if not stop.code: print({line!r}, flush=True)
     raise
 """
+)
 
 
 def our_pip_runner() -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rocmpip.argv.render import uninstall_options
+from rocmpip.argv.request import need_requirements
 from rocmpip.argv.table import Option
 from rocmpip.model.errors import InputError, UsageError
 
@@ -187,3 +188,13 @@ def test_the_words_for_plain_pip(ask: Any) -> None:
     words = "-q --gfx gfx942 --log --json torch --python=/py -U --json --rocm=6.4 --python /py --jobs 2 -- numpy"
     _, ours = ask("install", words)
     assert ours.plain == tuple("-q --log --json torch -U -- numpy".split())
+
+
+def test_a_command_that_names_nothing(ask: Any) -> None:
+    for argv in ("-U", "-c c.txt"):
+        with pytest.raises(InputError, match=r'^You must give at least one requirement to install \(see "pip help install"\)$'):
+            need_requirements(ask("install", argv, files={"/project/c.txt": ""})[0])
+    with pytest.raises(InputError, match=r'\(maybe you meant "pip download ./w"\?\)'):
+        need_requirements(ask("download", "-f ./w")[0])
+    for argv in ("x", "-r r.txt", "-e ./p"):
+        need_requirements(ask("install", argv, files={"/project/r.txt": ""}, kinds={"/project/p": "project"})[0])
