@@ -6,15 +6,15 @@ its best candidate, then the listings of what that needs. The resolver finds nea
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import cast
 from urllib.parse import unquote, urlsplit
 
-from rocmpip.app.crew import Crew
+from rocmpip.app.crew import Crew, Fetchers
 from rocmpip.index.client import Client
-from rocmpip.index.fast import FastPages, Fetched, SlimPage
 from rocmpip.model.errors import NetworkError, NoPlan
 from rocmpip.model.filenames import SDIST_ENDINGS, belongs
 from rocmpip.model.packages import File, RequirementLine
@@ -55,6 +55,7 @@ class IndexSource:
         bounds: Iterable[RequirementLine] = (),
         source_metadata: SourceMetadata | None = None,
         connections: int = CONNECTIONS,
+        processes: int = 0,
         pre: bool = False,
     ) -> None:
         self.client = client
@@ -63,10 +64,9 @@ class IndexSource:
         self.markers = markers
         self.indexes = tuple(client.indexes() if indexes is None else indexes)
         self.find_links = tuple(find_links)
-        self._pages = FastPages(client)
         self._route = route
         self._source_metadata = source_metadata
-        self._crew = Crew(connections)
+        self._crew = _fetchers(client, self.rules, connections, processes)
         self._pre = pre
         self._listings: dict[str, Listing | Exception] = {}
         self._arriving: dict[str, _Arriving] = {}
@@ -153,33 +153,23 @@ class IndexSource:
         arriving.parts = [()] * (len(indexes) + len(places))
         arriving.missing = len(arriving.parts)
         for place, index in enumerate(indexes):
-            self._crew.put(self._page_job(index, name), self._part_handler(name, place))
+            self._crew.page(index, name, self._part_handler(name, place))
         for place, link in enumerate(places, len(indexes)):
             self._crew.put(self._links_job(link, name), self._part_handler(name, place))
         if not arriving.missing:
             self._complete(name)
 
-    def _page_job(self, index: str, name: str) -> Callable[[], object]:
-        return lambda: self._pages.fetch(index, name)
-
     def _links_job(self, link: str, name: str) -> Callable[[], object]:
         return lambda: [file for file in self.client.find_links(link) if belongs(file.filename, name)]
 
-    def _part_handler(self, name: str, place: int) -> Callable[[object, Exception | None], None]:
-        def handle(result: object, problem: Exception | None) -> None:
+    def _part_handler(self, name: str, place: int) -> Callable[[Sequence[Row], Exception | None], None]:
+        def handle(rows: Sequence[Row], problem: Exception | None) -> None:
             arriving = self._arriving[name]
             arriving.missing -= 1
             if problem is not None:
                 arriving.problem = arriving.problem or problem
-            elif isinstance(result, list):
-                arriving.parts[place] = result
             else:
-                try:
-                    page = self._pages.decode(cast(Fetched, result))
-                except NetworkError as broken:
-                    arriving.problem = arriving.problem or broken
-                else:
-                    arriving.parts[place] = page.rows if isinstance(page, SlimPage) else ()
+                arriving.parts[place] = rows
             if not arriving.missing:
                 self._complete(name)
 
@@ -207,7 +197,8 @@ class IndexSource:
                 origins[one.filename] = (route.kind, recipe, parse_metadata(one.metadata))
             if route.keep is not None:
                 keep = route.keep
-                pages = [[row for row in rows if keep(as_file(row))] for rows in pages]
+                # Judged file by file: all of them are needed here.
+                pages = [[row for row in _whole(rows) if keep(as_file(row))] for rows in pages]
         listing = make_listing(
             name,
             pages[0] if len(pages) == 1 else [row for rows in pages for row in rows],
@@ -216,6 +207,7 @@ class IndexSource:
             because=route.because if route is not None else "",
             origins=origins,
             unique=len(pages) == 1,
+            more=_more_of(pages) if any(hasattr(rows, "more") for rows in pages) else None,
         )
         if pages and not len(listing):
             dropped = listing.dropped
@@ -248,7 +240,7 @@ class IndexSource:
             self._hints.extend(self._waiting.pop(key, ()))
 
         if published or source_metadata is None:
-            self._crew.put(lambda: self.client.metadata(file), handle)
+            self._crew.metadata(file, handle)
         else:
             ask = source_metadata
             self._crew.put(lambda: ask(file), handle)
@@ -339,6 +331,35 @@ class _Arriving:
         self.parts: list[Sequence[Row]] = []
         self.missing = 0
         self.problem: Exception | None = None
+
+
+def _fetchers(client: Client, rules: Rules, connections: int, processes: int) -> Fetchers:
+    """Helper processes where they help: several processors, and no thread yet that a fork could catch in the middle."""
+    if processes and (os.cpu_count() or 1) > 1 and threading.active_count() == 1:
+        from rocmpip.app.helpers import Helpers
+
+        try:
+            return Helpers(client, rules, processes)
+        except OSError:
+            pass
+    return Crew(client, connections)
+
+
+def _whole(rows: Sequence[Row]) -> Sequence[Row]:
+    more = getattr(rows, "more", None)
+    return rows if more is None else more()
+
+
+def _more_of(pages: Sequence[Sequence[Row]]) -> Callable[[Sequence[str]], Iterable[Row]]:
+    def more(marks: Sequence[str]) -> Iterable[Row]:
+        for rows in pages:
+            ask = getattr(rows, "more", None)
+            if ask is not None:
+                yield from ask(marks)
+            else:
+                yield from (row for row in rows if not marks or any(mark in row.filename for mark in marks))
+
+    return more
 
 
 def _key(candidate: Candidate) -> str:

@@ -65,8 +65,12 @@ class Slim(msgspec.Struct, rename="kebab", gc=False):
             pages.trusted(url),
         )
 
+    def advertised(self) -> bytes:
+        """What the page says of core metadata, as JSON: under the name of today, else the old one."""
+        return bytes(self.core_metadata if self.core_metadata != _NOTHING else self.dist_info_metadata)
+
     def _core_metadata(self) -> str | None:
-        raw = self.core_metadata if self.core_metadata != _NOTHING else self.dist_info_metadata
+        raw = self.advertised()
         try:
             value = _advertised.decode(raw)
         except msgspec.MsgspecError:
