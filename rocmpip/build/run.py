@@ -97,12 +97,12 @@ def run_logged(
     Ctrl-C, SIGTERM (where it raises) and any other exception end the whole process group: TERM, five seconds, KILL.
     ``on_beat(last line, ninja count)`` is called about four times a second.
     """
-    process = subprocess.Popen(
-        list(argv), env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )  # fmt: skip
+    with _ulimits(ulimits or {}, log):
+        process = subprocess.Popen(
+            list(argv), env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
     try:
-        _set_ulimits(process.pid, ulimits or {}, log)
         _follow(process, log, on_beat)
         return process.wait()
     finally:
@@ -112,22 +112,35 @@ def run_logged(
         log.flush()
 
 
-def _set_ulimits(pid: int, ulimits: Mapping[str, int], log: Log) -> None:
-    """Soft limits of the child, as far as its hard limits allow: ``stack`` in KiB, the others as counts."""
+@contextlib.contextmanager
+def _ulimits(ulimits: Mapping[str, int], log: Log) -> Iterator[None]:
+    """Soft limits for a child started within the block, as far as the hard ones allow: ``stack`` in KiB, the others as counts.
+
+    They are ours for that moment. Set on the running child they could be lost: the kernel writes the stack limit it saw at the
+    start of ``exec`` back at its end.
+    """
+    kinds = {"stack": resource.RLIMIT_STACK, "nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
+    before: dict[int, tuple[int, int]] = {}
     for name, amount in ulimits.items():
-        kind = {"stack": resource.RLIMIT_STACK, "nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}.get(name)
+        kind = kinds.get(name)
         if kind is None:
             continue
         wanted = amount * 1024 if name == "stack" else amount
+        soft, hard = resource.getrlimit(kind)
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         try:
-            _, hard = resource.prlimit(pid, kind)
-            soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-            resource.prlimit(pid, kind, (soft, hard))
+            resource.setrlimit(kind, (allowed, hard))
         except (OSError, ValueError) as problem:
             log.write(f"rocmpip: ulimit {name} {amount} could not be set: {problem}")
             continue
-        if soft != wanted:
-            log.write(f"rocmpip: ulimit {name} is {soft}, less than the {wanted} asked for: the hard limit does not allow more")
+        before[kind] = (soft, hard)
+        if allowed != wanted:
+            log.write(f"rocmpip: ulimit {name} is {allowed}, less than the {wanted} asked for: the hard limit is lower")
+    try:
+        yield
+    finally:
+        for kind, limits in before.items():
+            resource.setrlimit(kind, limits)
 
 
 def _follow(process: subprocess.Popen[bytes], log: Log, on_beat: Callable[[str, tuple[int, int] | None], None] | None) -> None:
