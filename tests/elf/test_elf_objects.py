@@ -122,7 +122,7 @@ def test_links_as_pyelftools_reads_them(bits: int, order: str) -> None:
     assert needed(data) == ("libtorch_hip.so", "libc.so.6")
     assert undefined_symbols(data) == ("hipLaunchKernel", "memcpy")
     theirs = ELFFile(io.BytesIO(data)).get_section_by_name(".dynamic")
-    tags = [tag for tag in theirs.iter_tags()]
+    tags = list(theirs.iter_tags())
     assert [tag.needed for tag in tags if tag.entry.d_tag == "DT_NEEDED"] == list(needed(data))
     report = examine_file_of(data)
     assert (report.soname, report.runpath, report.problem) == ("libme.so.1", ("$ORIGIN", "/opt/rocm/lib"), "")

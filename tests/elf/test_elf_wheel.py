@@ -176,11 +176,13 @@ def test_a_decompression_bomb_expands_to_nothing(tmp_path: Path) -> None:
 def test_an_archive_bomb_fills_no_disk(tmp_path: Path) -> None:
     """A member of a gigabyte of zeros becomes holes: the child may write 64 MiB at most."""
     path = tmp_path / NAME
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        with archive.open("a.so", "w", force_zip64=True) as stream:
-            stream.write(elf()[:200])
-            for _ in range(16):
-                stream.write(bytes(1 << 26))
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("a.so", "w", force_zip64=True) as stream,
+    ):
+        stream.write(elf()[:200])
+        for _ in range(16):
+            stream.write(bytes(1 << 26))
     code = "import sys; from rocmpip.elf import examine_wheel; print(len(examine_wheel(sys.argv[1]).files))"
     started = time.monotonic()
     done = subprocess.run(
