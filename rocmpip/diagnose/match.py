@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rocmpip.diagnose.outcome import Outcome, is_probe
 from rocmpip.diagnose.rules import CONFIDENCE, Rule, RuleBook
+from rocmpip.diagnose.text import bare
 
 
 @dataclass(frozen=True)
@@ -58,77 +59,111 @@ class Diagnosis:
     ends_well: bool = False
 
 
+_NO_DIGITS = str.maketrans("0123456789", "0000000000")
+
+
 @dataclass
 class _Hit:
-    first: int
+    line: int
     text: str
-    last: int
-    last_text: str
-    group: str = ""
+    groups: set[str] = field(default_factory=set)
 
 
-_GOOD = re.compile(
-    r"^\s*(?:#\d+ [\d.]+ )?(?:Successfully (?:installed|built|tagged)\b|Build (?:succeeded|successful|complete)|BUILD SUCCESSFUL|"
-    r"\[100%\] Built target|Installed \d+ packages?|Finished \S+ .*target\(s\)|=+ .*\d+ passed)"
-)
-_BAD = re.compile(
-    r"^(?:\s*(?:\|\s*)?)(?:ERROR\b|error:|fatal:|FAILED\b|Traceback \(most recent call last\)|ninja: (?:error|build stopped)|make(?:\[\d+\])?: \*\*\*|"
-    r"subprocess\.CalledProcessError|\S*(?:Error|Exception): |\S*: error: |\S+: fatal error: )|core dumped|Aborted\b|Segmentation fault|"
-    r"returned non-zero|did not run successfully|undefined symbol|cannot open shared object"
-)
-_NOISE = re.compile(
-    r"originates from a subprocess|subprocess-exited-with-error|metadata-generation-failed|Failed to build|ninja: build stopped|"
-    r"returned non-zero|legacy-install-failure|exit (?:code|status)|failed-wheel-build|Command '\[|_NOT_FOUND|-Werror|\berror\.(?:o|c|cpp|h)\b|"
-    r"\d+ warnings?|WARNING: |DeprecationWarning|UserWarning|end of output"
-)
-_WORTH = re.compile(r"\berror\b|\bfatal\b|Error:|Exception:|undefined symbol|cannot open|No such file|not found|Killed|Aborted|core dumped|错误|致命", re.IGNORECASE)
+class _Search:
+    """Where each pattern was found first."""
+
+    # A pattern that was tried in vain on this many long lines is not tried on long lines again: no log can make it run long.
+    PATIENCE = 2000
+    LONG = 400
+    SHAPES = 50_000
+
+    def __init__(self, book: RuleBook) -> None:
+        self.hits: dict[int, _Hit] = {}
+        self._book = book
+        self._vain: dict[int, int] = {}
+        index: dict[str, list[int]] = {}
+        for number, pattern in enumerate(book.patterns):
+            for literal in pattern.literals:
+                index.setdefault(literal, []).append(number)
+        self._plain = [number for number, pattern in enumerate(book.patterns) if not pattern.literals]
+        self._by_literal = list(index.items())
+        self._phrases = [row for row in self._by_literal if " " in row[0]]
+        self._with_digits = [row for row in self._by_literal if any(char.isdigit() for char in row[0])]
+        self._dull: set[str] = set()
+
+    def look(self, number: int, text: str, whole: str, *, probe: bool = False) -> None:
+        """Try every pattern whose literal stands in ``text``; the evidence is ``whole``."""
+        # A build log repeats one line a thousand times with other numbers in it: a shape without any literal is known dull.
+        shape = text.translate(_NO_DIGITS)
+        dull = shape in self._dull
+        seen = False
+        for literal, candidates in self._with_digits if dull else self._by_literal:
+            if literal in text:
+                seen = True
+                for one in candidates:
+                    self._try(one, number, text, whole, probe)
+        if dull:
+            return
+        if not seen and len(self._dull) < self.SHAPES:
+            self._dull.add(shape)
+        for one in self._plain:
+            self._try(one, number, text, whole, probe)
+
+    def look_across(self, number: int, before: str, text: str) -> None:
+        """Try the patterns whose literal stands only in the two lines together: messages are wrapped at the window's width."""
+        both = f"{before} {text}"
+        for literal, candidates in self._phrases:
+            if literal in both and literal not in before and literal not in text:
+                for one in candidates:
+                    self._try(one, number, both, both, False)
+
+    def _try(self, one: int, number: int, text: str, whole: str, probe: bool) -> None:
+        book = self._book
+        hit = self.hits.get(one)
+        if (hit is not None and one not in book.grouped) or (probe and one not in book.probing):
+            return
+        if len(text) > self.LONG and self._vain.get(one, 0) > self.PATIENCE:
+            return
+        match = book.patterns[one].regex.search(text)
+        if match is None:
+            self._vain[one] = self._vain.get(one, 0) + 1
+            return
+        if hit is None:
+            hit = self.hits[one] = _Hit(number, whole)
+        if one in book.grouped and match.re.groups and match.group(1) and len(hit.groups) < 100:
+            hit.groups.update(match.group(1).replace(";", " ").replace(",", " ").split())
 
 
 def diagnose(lines: Iterable[tuple[int, str]], book: RuleBook, context: MachineContext | None = None) -> Diagnosis:
     """Look at (number, clean text) lines once and say what is wrong."""
     context = context or MachineContext()
-    hits: dict[int, _Hit] = {}
-    worth: list[tuple[int, str]] = []
-    good = bad = count = 0
-    patterns = list(enumerate(book.patterns))
-    for number, text in lines:
+    search, outcome = _Search(book), Outcome()
+    count = 0
+    before = ""
+    for number, whole in lines:
         count = number
+        text = bare(whole)
         if not text:
+            before = ""
             continue
-        for index, pattern in patterns:
-            if pattern.literal and pattern.literal not in text:
-                continue
-            match = pattern.regex.search(text)
-            if match is None:
-                continue
-            group = match.group(1) if pattern.regex.groups and match.group(1) is not None else ""
-            hit = hits.get(index)
-            if hit is None:
-                hits[index] = _Hit(number, text, number, text, group)
-            else:
-                hit.last, hit.last_text = number, text
-        if _GOOD.search(text):
-            good = number
-        elif _BAD.search(text) and not _probe(text):
-            bad = number
-        if len(worth) < 200 and _WORTH.search(text) and not _NOISE.search(text):
-            worth.append((number, text[:300]))
-    ends_well = good > bad
-    findings = [_finding(rule, hits, context, ends_well) for rule in book.rules if _holds(rule, hits, context)]
-    findings.sort(key=lambda one: (-_rank(one), -one.weight, one.line))
+        probe = is_probe(text)
+        search.look(number, text, whole, probe=probe)
+        if before and not probe and len(text) < 160 and whole[0] in " \t|│":
+            search.look_across(number, before, text.lstrip())
+        outcome.see(number, text, probe=probe)
+        before = text.rstrip() if not probe and 50 < len(text) < 160 else ""
+    ends_well = outcome.ends_well
+    findings = [_finding(rule, search.hits, context, ends_well) for rule in book.rules if _holds(rule, search.hits, context)]
+    findings.sort(key=_order)
     unique: dict[str, Finding] = {}
     for one in findings:
         unique.setdefault(one.kind, one)
-    return Diagnosis(tuple(unique.values()), tuple(worth[:12]), count, ends_well)
+    return Diagnosis(tuple(unique.values()), outcome.worth, count, ends_well)
 
 
-def _probe(text: str) -> bool:
-    return text.startswith(("-- ", "checking ", "[aiter]")) or "Performing Test" in text
-
-
-def _rank(finding: Finding) -> int:
+def _order(finding: Finding) -> tuple[bool, int, int]:
     # A rule of low confidence never stands before a better one, whatever its weight.
-    return 0 if finding.confidence == "low" else 1
+    return finding.confidence == CONFIDENCE[0], -finding.weight, finding.line
 
 
 def _holds(rule: Rule, hits: dict[int, _Hit], context: MachineContext) -> bool:
@@ -138,28 +173,24 @@ def _holds(rule: Rule, hits: dict[int, _Hit], context: MachineContext) -> bool:
         return False
     if rule.differs is not None:
         first, second = (hits.get(number) for number in rule.differs)
-        if first is None or second is None or not first.group or first.group == second.group:
+        if first is None or second is None or not first.groups or not second.groups or first.groups & second.groups:
             return False
     gfx = rule.when.get("gfx")
     if gfx is not None and context.gfx and not set(gfx) & set(context.gfx):
         return False
-    wanted = rule.when.get("wsl")
-    return wanted is None or bool(wanted) == context.wsl
+    facts = {"wsl": context.wsl, "container": context.container}
+    return all(rule.when.get(key, value) == value for key, value in facts.items())
 
 
 def _finding(rule: Rule, hits: dict[int, _Hit], context: MachineContext, ends_well: bool) -> Finding:
-    found = [hits[number] for number in rule.line if number in hits]
-    hit = max(found, key=lambda one: one.last) if rule.last else min(found, key=lambda one: one.first)
-    line, text = (hit.last, hit.last_text) if rule.last else (hit.first, hit.text)
-    confidence = rule.confidence
-    if ends_well and not rule.success:
-        confidence = CONFIDENCE[0]
+    # A rule names its most telling pattern first; the others are there for logs that lack that line.
+    hit = next(hits[number] for number in rule.line if number in hits)
     return Finding(
         kind=rule.kind,
         family=rule.family,
-        confidence=confidence,
-        line=line,
-        evidence=text.strip()[:300],
+        confidence=CONFIDENCE[0] if ends_well and not rule.success else rule.confidence,
+        line=hit.line,
+        evidence=hit.text.strip()[:300],
         cause=fill(rule.cause, context),
         fix=tuple(fill(one, context) for one in rule.fix),
         source=rule.source,

@@ -6,10 +6,11 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from rocmpip.diagnose.pattern import Pattern, fault_of
 from rocmpip.model.errors import BadConfiguration
 
 if sys.version_info >= (3, 11):
@@ -18,17 +19,14 @@ else:
     import tomli as tomllib
 
 CONFIDENCE = ("low", "medium", "high")
-_KEYS = frozenset(
-    ("kind", "family", "line", "also", "unless", "differs", "when", "weight", "confidence", "cause", "fix", "source", "success", "last")
-)
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """A compiled pattern and a piece of text that every match must contain (a cheap first look), or ""."""
-
-    regex: re.Pattern[str]
-    literal: str
+LARGEST = 1024 * 1024
+"""Bytes of a rule file, at most."""
+_TEXTS = ("kind", "family", "cause", "source")
+_LISTS = ("line", "also", "unless", "differs", "fix")
+_SWITCHES = ("success", "probes")
+_WHEN: Mapping[str, type] = {"gfx": list, "wsl": bool, "container": bool}
+_KEYS = frozenset((*_TEXTS, *_LISTS, *_SWITCHES, "when", "weight", "confidence"))
+_SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Rule:
     also: tuple[int, ...]
     unless: tuple[int, ...]
     differs: tuple[int, int] | None
-    """Two patterns whose first groups must both be found and differ."""
+    """Two patterns whose first groups must both be found and have nothing in common."""
     when: Mapping[str, Any]
     weight: int
     confidence: str
@@ -51,8 +49,8 @@ class Rule:
     source: str
     success: bool
     """True: holds in a log that ends well, too."""
-    last: bool
-    """The evidence is the last matching line instead of the first."""
+    probes: bool
+    """True: looks at the lines of a configure script's probes, too."""
 
 
 @dataclass(frozen=True)
@@ -60,129 +58,183 @@ class RuleBook:
     rules: tuple[Rule, ...]
     patterns: tuple[Pattern, ...] = field(default=())
 
+    @cached_property
+    def grouped(self) -> frozenset[int]:
+        """Patterns whose groups some rule compares."""
+        return frozenset(number for rule in self.rules for number in rule.differs or ())
 
-_META = set(".^$*+?{}[]\\|()")
-
-
-def literal_of(pattern: str) -> str:
-    """The longest text that every match of ``pattern`` contains, found without running it; "" when there is none."""
-    best, current, depth, at = "", "", 0, 0
-    while at < len(pattern):
-        char = pattern[at]
-        follower = ""
-        if char == "\\" and at + 1 < len(pattern):
-            follower = pattern[at + 1]
-            at += 2
-        else:
-            at += 1
-        if char == "(" and not follower:
-            depth += 1
-        elif char == ")" and not follower:
-            depth -= 1
-        elif char == "|" and not follower and depth == 0:
-            return ""
-        elif char == "[" and not follower:
-            end = at + (2 if pattern[at : at + 1] in ("]", "^") else 0)
-            while end < len(pattern) and pattern[end] != "]":
-                end += 2 if pattern[end] == "\\" else 1
-            at = end + 1
-        elif depth == 0:
-            plain = follower if follower and not follower.isalnum() else ("" if follower else char)
-            if plain and (follower or plain not in _META):
-                if pattern[at : at + 1] in ("?", "*", "{"):
-                    plain = ""
-                else:
-                    current += plain
-                    best = max(best, current, key=len)
-                    continue
-        current = ""
-    return best
+    @cached_property
+    def probing(self) -> frozenset[int]:
+        """Patterns that also look at probes."""
+        return frozenset(number for rule in self.rules if rule.probes for number in (*rule.line, *rule.also))
 
 
 class _Book:
-    def __init__(self) -> None:
+    """Collects patterns (each once) and faults while files are decoded."""
+
+    def __init__(self, *, check: bool) -> None:
+        self.check = check
         self.numbers: dict[str, int] = {}
         self.patterns: list[Pattern] = []
         self.faults: list[str] = []
 
     def number(self, text: object, where: str) -> int:
-        if not isinstance(text, str) or not text or len(text) > 500:
-            self.faults.append(f"{where}: a pattern is a text of 1 to 500 characters")
+        if not isinstance(text, str):
+            self.faults.append(f"{where}: a pattern is a text")
             return -1
         if text not in self.numbers:
-            try:
-                regex = re.compile(text)
-            except re.error as problem:
-                self.faults.append(f"{where}: {text!r} is no regular expression: {problem}")
+            # Compiling is what costs: a shipped pattern is compiled when its literal is seen, and the tests check them all.
+            fault = fault_of(text) if self.check else ""
+            if fault:
+                self.faults.append(f"{where}: {text[:80]!r} {fault}")
                 return -1
             self.numbers[text] = len(self.patterns)
-            self.patterns.append(Pattern(regex, literal_of(text)))
+            self.patterns.append(Pattern(text))
         return self.numbers[text]
 
 
-def decode_rules(documents: Iterable[tuple[str, str]]) -> RuleBook:
-    """(file name, TOML text) pairs → rules. Raises BadConfiguration with every fault of every file."""
-    book = _Book()
+def decode_rules(documents: Iterable[tuple[str, str]], shipped: Iterable[tuple[str, str]] = ()) -> RuleBook:
+    """(file name, TOML text) pairs → rules; ``shipped`` ones come first and are taken as checked.
+
+    ``replace = ["kind", …]`` at the top of a file takes away all earlier rules of these kinds. Raises BadConfiguration with
+    every fault of every file.
+    """
+    book = _Book(check=False)
     rules: list[Rule] = []
+    for name, text in shipped:
+        rules += [_rule(row, name, book) for row in tomllib.loads(text)["rule"]]
+    book.check = True
     for name, text in documents:
         try:
             data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as problem:
+        except (tomllib.TOMLDecodeError, RecursionError) as problem:
             book.faults.append(f"{name}: not TOML: {problem}")
             continue
+        for key in sorted(set(data) - {"rule", "replace"}):
+            book.faults.append(f"{name}: unknown key {key!r} (known: replace, rule)")
+        gone = data.get("replace", [])
+        if not _is_texts(gone):
+            book.faults.append(f"{name}: replace must be a list of kinds")
+            gone = []
+        rules = [rule for rule in rules if rule.kind not in gone]
         rows = data.get("rule", [])
-        for number, row in enumerate(rows if isinstance(rows, list) else [], 1):
-            rules.append(_rule(row, f"{name}: [[rule]] #{number}", book))
+        if not isinstance(rows, list):
+            book.faults.append(f"{name}: rules are written as [[rule]]")
+            rows = []
+        for number, row in enumerate(rows, 1):
+            where = f"{name}: [[rule]] #{number}"
+            before = len(book.faults)
+            _check(row, where, book)
+            if len(book.faults) == before:
+                rules.append(_rule(row, where, book))
     if book.faults:
-        raise BadConfiguration("a rule file is wrong", details=tuple(book.faults))
+        raise BadConfiguration(
+            "a rule file is wrong", details=tuple(book.faults), hint="docs/reference/rule-format.md tells the keys"
+        )
     return RuleBook(tuple(rules), tuple(book.patterns))
 
 
-def _texts(row: Mapping[str, Any], key: str, where: str, book: _Book) -> tuple[int, ...]:
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _check(row: object, where: str, book: _Book) -> None:
+    """Tell every fault of one row."""
+    tell = book.faults.append
+    if not isinstance(row, dict):
+        tell(f"{where}: must be a table")
+        return
+    for key in sorted(set(row) - _KEYS):
+        tell(f"{where}: unknown key {key!r} (known: {', '.join(sorted(_KEYS))})")
+    for key in _TEXTS:
+        if not isinstance(row.get(key), str) or not row[key].strip() or len(row[key]) > 1000:
+            tell(f"{where}: {key} must be a text of 1 to 1000 characters")
+    for key in ("kind", "family"):
+        if isinstance(row.get(key), str) and not _SLUG.fullmatch(row[key]):
+            tell(f"{where}: {key} must be small letters, digits and single hyphens, not {row[key][:40]!r}")
+    for key in _LISTS:
+        value = row.get(key, [])
+        if not isinstance(value, str) and not _is_texts(value):
+            tell(f"{where}: {key} must be a text or a list of texts")
+        elif key != "fix":
+            for text in [value] if isinstance(value, str) else value:
+                book.number(text, f"{where}: {key}")
+    if not row.get("line"):
+        tell(f"{where}: line must name one pattern at least")
+    if "differs" in row and (not _is_texts(row["differs"]) or len(row["differs"]) != 2):
+        tell(f"{where}: differs takes two patterns")
+    for key in _SWITCHES:
+        if not isinstance(row.get(key, False), bool):
+            tell(f"{where}: {key} must be true or false")
+    weight = row.get("weight", 50)
+    if isinstance(weight, bool) or not isinstance(weight, int) or not 0 <= weight <= 100:
+        tell(f"{where}: weight must be a whole number from 0 to 100")
+    if row.get("confidence", "high") not in CONFIDENCE:
+        tell(f"{where}: confidence must be one of {', '.join(CONFIDENCE)}")
+    _check_when(row.get("when", {}), where, book)
+
+
+def _check_when(when: object, where: str, book: _Book) -> None:
+    if not isinstance(when, dict):
+        book.faults.append(f"{where}: when must be a table")
+        return
+    for key, value in when.items():
+        if key not in _WHEN:
+            book.faults.append(f"{where}: when: unknown key {key!r} (known: {', '.join(sorted(_WHEN))})")
+        elif not isinstance(value, _WHEN[key]) or (key == "gfx" and not _is_texts(value)):
+            book.faults.append(
+                f"{where}: when.{key} must be {'a list of gfx names' if key == 'gfx' else 'true or false'}"
+            )
+
+
+def _list(row: Mapping[str, Any], key: str) -> list[str]:
     value = row.get(key, [])
-    value = [value] if isinstance(value, str) else value
-    if not isinstance(value, list):
-        book.faults.append(f"{where}: {key} must be a text or a list of texts")
-        return ()
-    return tuple(book.number(one, f"{where}: {key}") for one in value)
+    return [value] if isinstance(value, str) else value
 
 
 def _rule(row: Mapping[str, Any], where: str, book: _Book) -> Rule:
-    for key in sorted(set(row) - _KEYS):
-        book.faults.append(f"{where}: unknown key {key!r} (known: {', '.join(sorted(_KEYS))})")
-    for key in ("kind", "family", "cause", "source"):
-        if not isinstance(row.get(key), str) or not row[key]:
-            book.faults.append(f"{where}: {key} must be a text")
-    if row.get("confidence", "high") not in CONFIDENCE:
-        book.faults.append(f"{where}: confidence must be one of {', '.join(CONFIDENCE)}")
-    differs = _texts(row, "differs", where, book)
-    if len(differs) not in (0, 2):
-        book.faults.append(f"{where}: differs takes two patterns")
-    fix = row.get("fix", [])
-    return Rule(
-        kind=str(row.get("kind", "")),
-        family=str(row.get("family", "")),
-        line=_texts(row, "line", where, book),
-        also=_texts(row, "also", where, book),
-        unless=_texts(row, "unless", where, book),
-        differs=(differs[0], differs[1]) if len(differs) == 2 else None,
-        when=dict(row.get("when", {})),
-        weight=int(row.get("weight", 50)),
-        confidence=str(row.get("confidence", "high")),
-        cause=str(row.get("cause", "")),
-        fix=tuple([fix] if isinstance(fix, str) else [str(one) for one in fix]),
-        source=str(row.get("source", "")),
-        success=bool(row.get("success", False)),
-        last=bool(row.get("last", False)),
+    """A checked row as a rule."""
+    line, also, unless, differs = (
+        tuple(book.number(one, where) for one in _list(row, key)) for key in ("line", "also", "unless", "differs")
     )
+    return Rule(
+        kind=row["kind"],
+        family=row["family"],
+        line=line,
+        also=also,
+        unless=unless,
+        differs=(differs[0], differs[1]) if differs else None,
+        when=row.get("when", {}),
+        weight=row.get("weight", 50),
+        confidence=row.get("confidence", "high"),
+        cause=row["cause"],
+        fix=tuple(_list(row, "fix")),
+        source=row["source"],
+        success=row.get("success", False),
+        probes=row.get("probes", False),
+    )
+
+
+def shipped_rules() -> tuple[tuple[str, str], ...]:
+    """(file name, text) of the rule files that come with rocmpip."""
+    folder = Path(__file__).parent / "data"
+    return tuple((path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.toml")))
 
 
 @lru_cache(maxsize=4)
 def load_rules(overrides: Sequence[str] = ()) -> RuleBook:
     """The shipped rules and the user's files after them. Raises BadConfiguration."""
-    folder = Path(__file__).parent / "data"
-    paths = [*sorted(folder.glob("*.toml")), *(Path(one) for one in overrides)]
+    return decode_rules([_read(Path(one)) for one in overrides], shipped_rules())
+
+
+def _read(path: Path) -> tuple[str, str]:
     try:
-        return decode_rules((path.name, path.read_text(encoding="utf-8")) for path in paths)
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise BadConfiguration(f"the rule file {path} is too large", why=f"more than {LARGEST} bytes")
+        return path.name, content.decode("utf-8")
     except OSError as problem:
-        raise BadConfiguration("a rule file cannot be read", why=str(problem)) from None
+        raise BadConfiguration(f"the rule file {path} cannot be read", why=problem.strerror or str(problem)) from None
+    except UnicodeDecodeError:
+        raise BadConfiguration(f"the rule file {path} is not UTF-8 text") from None
