@@ -7,6 +7,7 @@ pip's child fetch files by links that hold no credentials.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
@@ -171,20 +172,31 @@ def read_netrc(env: Mapping[str, str]) -> dict[str, Userinfo]:
     return {host: (row[0] or row[1] or "", row[2] or "") for host, row in rows.items()}
 
 
-def _token(text: str) -> str:
-    """One netrc word; quoted when it has to be."""
-    if text and not any(char in ' \t\r\n"\\' for char in text) and not text.startswith("#"):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _words(row: Userinfo, quotes: bool) -> str | None:
+    """``login … password …``; None for what a netrc cannot say (line ends; before Python 3.11 spaces and empty words)."""
+    words = []
+    for text in row:
+        if "\n" in text or "\r" in text or (not quotes and (not text or any(char.isspace() for char in text))):
+            return None
+        if quotes and (not text or text.startswith("#") or any(char.isspace() or char in '"\\' for char in text)):
+            text = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        words.append(text)
+    return f"login {words[0]} password {words[1]}"
 
 
 def private_netrc(
-    folder: Path, options: IndexOptions, env: Mapping[str, str], hosts: Iterable[str] | None = None
+    folder: Path,
+    options: IndexOptions,
+    env: Mapping[str, str],
+    hosts: Iterable[str] | None = None,
+    *,
+    quotes: bool = sys.version_info >= (3, 11),
 ) -> Path | None:
     """Write ``folder/netrc`` (mode 0600): the user's own machines, and those of index URLs with credentials.
 
     ``hosts``: only these host names (None: all). A URL's credentials win over the user's netrc, as in pip. None when no
-    URL holds credentials: pip then reads the user's own file.
+    URL holds credentials: pip then reads the user's own file. ``quotes``: the Python that will read it knows quoted words
+    (3.11 and later); without them credentials with spaces are left out, since one bad word would make the whole file void.
     """
     wanted = None if hosts is None else set(hosts)
     ours: dict[str, Userinfo] = {}
@@ -197,9 +209,9 @@ def private_netrc(
         return None
     rows = {**read_netrc(env), **ours}
     default = rows.pop("default", None)
-    lines = [f"machine {host} login {_token(user)} password {_token(word)}" for host, (user, word) in rows.items()]
-    if default:
-        lines.append(f"default login {_token(default[0])} password {_token(default[1])}")
+    lines = [f"machine {host} {words}" for host, row in rows.items() if (words := _words(row, quotes))]
+    if default and (words := _words(default, quotes)):
+        lines.append(f"default {words}")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / "netrc"
     path.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocmpip.store.cache import PageCache
@@ -61,6 +61,7 @@ def test_only_the_user_can_read(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "c").stat().st_mode) == 0o700
 
 
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.binary(max_size=200), cut=st.integers(0, 200), noise=st.binary(max_size=20), place=st.integers(0, 220))
 def test_truncated_and_garbage_files_are_misses(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, cut: int, noise: bytes, place: int
