@@ -92,7 +92,9 @@ class Pip:
         return ["-r", str(path)]
 
     def uninstall(self, names: Sequence[str]) -> int:
-        return self.run("uninstall", ["-y", *names])
+        from rocmpip.argv.render import uninstall_options
+
+        return self.run("uninstall", ["-y", *uninstall_options(self.session.context.request.options), *names])
 
 
 def looking(index: IndexOptions) -> str:
@@ -200,7 +202,7 @@ def _build_all(pip: Pip, plan: Plan, builds: Sequence[PlanItem], files: dict[str
 
     for item in builds:
         try:
-            wheel = build_item(pip, plan, item)
+            made = build_item(pip, plan, item)
         except BuildFailed as problem:
             outcome.code, outcome.problem = problem.exit_code, problem
             done = ", ".join(outcome.done)
@@ -209,8 +211,10 @@ def _build_all(pip: Pip, plan: Plan, builds: Sequence[PlanItem], files: dict[str
                     problem.hint + "; " if problem.hint else ""
                 ) + f"already installed and kept: {done}; the same command resumes"
             return ready
+        wheel = made.stored.path
         files[item.name] = File(filename=wheel.name, url=wheel.as_uri(), index="wheelhouse")
-        outcome.built.append(f"{item.name} {item.version}")
+        if made.built:
+            outcome.built.append(f"{item.name} {item.version}")
         ready.append(item)
     return ready
 

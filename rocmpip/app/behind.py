@@ -28,7 +28,7 @@ def _run(command: str, argv: Sequence[str]) -> int:
 
     context = gather(command, argv)
     if passes_through(context):
-        plain_pip(context, argv)
+        plain_pip(context)
     with terminated_as_interrupt(), open_session(context, sorted_request(context)) as session:
         return run_pip_behind(session)
 

@@ -101,8 +101,8 @@ def run_build(package: Package, tools: Toolbox) -> Made:
     return made
 
 
-def build_item(pip: Pip, plan: Plan, item: PlanItem) -> Path:
-    """The wheel of one planned build, by path. Raises Refused, BuildFailed, NetworkError."""
+def build_item(pip: Pip, plan: Plan, item: PlanItem) -> Made:
+    """The wheel of one planned build, built or found. Raises Refused, BuildFailed, NetworkError."""
     from rocmpip.target.pip import pip_command
 
     session = pip.session
@@ -110,11 +110,12 @@ def build_item(pip: Pip, plan: Plan, item: PlanItem) -> Path:
     torch = next((one.version for one in plan.items if one.name == "torch"), context.installed_versions.get("torch", ""))
     command = pip_command(context.target)
     tools = toolbox(context, command.argv, {**pip.environment(), **command.env}, torch)
-    recipe = context.book.resolve(item.recipe or TEMPLATE, item.version, context.recipe_context(torch=torch, name=item.recipe or TEMPLATE))
+    recipe = context.book.resolve(
+        item.recipe or TEMPLATE, item.version, context.recipe_context(torch=torch, name=item.recipe or TEMPLATE)
+    )
     with tempfile.TemporaryDirectory(prefix="rocmpip-source-") as folder:
         source = None if recipe.source.kind == "git" else _source(pip, item, Path(folder))
-        made = run_build(Package(item.name, item.version, recipe, source), tools)
-    return made.stored.path
+        return run_build(Package(item.name, item.version, recipe, source), tools)
 
 
 def _source(pip: Pip, item: PlanItem, folder: Path) -> Path:

@@ -183,6 +183,4 @@ def rocm_page(choice: FamilyChoice, context: Context, client: Pages) -> Route:
             continue
         metadata = rocm_metadata(str(version), gfx=context.platform.gfx_targets)
         synthetic.append(virtual_wheel("rocm", str(version), metadata))
-    return Route(
-        "rocm", "family", synthetic=tuple(synthetic), because="static metadata, device packages of this GPU only"
-    )
+    return Route("rocm", "family", synthetic=tuple(synthetic), because="static metadata, device packages of this GPU only")

@@ -41,7 +41,7 @@ def _install(argv: Sequence[str]) -> int:
     context = gather(COMMAND, argv)
     as_json = context.ours.json
     if passes_through(context) and not as_json:
-        plain_pip(context, argv)
+        plain_pip(context)
     with terminated_as_interrupt():
         return plan_and_act(context, as_json=as_json)
 
@@ -51,15 +51,14 @@ def passes_through(context: Context) -> bool:
     return context.platform.state == "none"
 
 
-def plain_pip(context: Context, argv: Sequence[str]) -> NoReturn:
+def plain_pip(context: Context) -> NoReturn:
     """Become pip; one line on stderr when torch was asked for."""
-    from rocmpip.app.request import pip_argv
     from rocmpip.target.pip import become_pip
 
     names = [line.name for line in context.request.requirements]
     if any(name in ("torch", "torchvision", "torchaudio") for name in names):
         say.note("no AMD GPU and no ROCm seen here: pip goes on alone (say --gfx to get ROCm builds)")
-    become_pip(pip_argv(COMMAND, argv), context.target, context.env)
+    become_pip([context.request.command, *context.ours.plain], context.target, context.env)
 
 
 def plan_and_act(context: Context, *, as_json: bool) -> int:
@@ -89,9 +88,7 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
     if problem is None and outcome.code and as_json:
         problem = pip_failed(outcome.code)
     if as_json:
-        envelope.write(
-            COMMAND, result(context, plan, built=outcome.built, done=outcome.done), (problem,) if problem else ()
-        )
+        envelope.write(COMMAND, result(context, plan, built=outcome.built, done=outcome.done), (problem,) if problem else ())
     elif problem is not None:
         say.error(problem)
     elif outcome.code == 0:

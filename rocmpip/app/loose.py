@@ -49,9 +49,7 @@ def read_project(folder: str) -> Project:
     if not root.is_dir():
         raise InputError(f"Invalid requirement: {folder!r}: Expected package name at the start of dependency specifier")
     if not pyproject.is_file() and not setup.is_file():
-        raise InputError(
-            f"{folder} does not appear to be a Python project: neither 'setup.py' nor 'pyproject.toml' found."
-        )
+        raise InputError(f"{folder} does not appear to be a Python project: neither 'setup.py' nor 'pyproject.toml' found.")
     data: dict[str, Any] = {}
     if pyproject.is_file():
         try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rocmpip.argv.request import Ours
     from rocmpip.argv.table import Option
     from rocmpip.model.machine import TargetEnv
-    from rocmpip.model.request import Request
+    from rocmpip.model.request import IndexOptions, Request
     from rocmpip.plan.asked import Asked
 
 
@@ -22,35 +22,41 @@ def read_request(
     command: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, extra: tuple[Option, ...] = ()
 ) -> tuple[Request, Ours, TargetEnv]:
     """The request, our own options and the environment it is for. Raises UsageError and InputError, in pip's words where pip refuses."""
-    from rocmpip.argv.request import parse_request
+    from rocmpip.argv.request import need_requirements, parse_request
     from rocmpip.target.config import read_config
     from rocmpip.target.environment import find_environment
     from rocmpip.target.files import reader
     from rocmpip.target.pip import option_arity, pip_command
 
     target = find_environment(python_option(argv), env=env, cwd=cwd)
-    isolated = "--isolated" in argv
-    config = read_config(env, target.prefix, isolated=isolated)
+    pip = pip_command(target)
 
     def arity(name: str) -> int | None:
-        return option_arity(pip_command(target), command, env).get(name)
+        return option_arity(pip, command, env).get(name)
 
-    def fetch(url: str) -> str:
-        # Only the command line and the configuration decide how a remote requirement file is reached.
+    def remote(place: str, *, index: IndexOptions) -> str:
         from rocmpip.index.client import Client
 
-        options, _ = parse_request(
-            without_remote(argv), command=command, env=env, config=config, cwd=cwd, read=reader(fetch), arity=arity
-        )
-        with_client = Client(options.index, env=env)
+        client = Client(index, env=env)
         try:
-            return with_client.requirement_text(url)
+            return client.requirement_text(place)
         finally:
-            with_client.close()
+            client.close()
 
     request, ours = parse_request(
-        argv, command=command, env=env, config=config, cwd=cwd, read=reader(fetch), arity=arity, extra=extra
+        argv,
+        command=command,
+        env=env,
+        config=read_config(env, target.prefix, isolated="--isolated" in argv),
+        cwd=cwd,
+        read=reader(lambda place: ""),
+        remote=remote,
+        pip_version=pip.version[:2],
+        arity=arity,
+        extra=extra,
     )
+    if command != "lock":
+        need_requirements(request)
     return request, ours, target
 
 
@@ -65,27 +71,6 @@ def python_option(argv: Sequence[str]) -> str:
         elif word.startswith("--python="):
             value = word.partition("=")[2]
     return value
-
-
-def without_remote(argv: Sequence[str]) -> list[str]:
-    """``argv`` without requirement and constraint files that are fetched (they cannot say how they are reached themselves)."""
-    kept: list[str] = []
-    skip = False
-    for number, word in enumerate(argv):
-        if skip:
-            skip = False
-            continue
-        following = argv[number + 1] if number + 1 < len(argv) else ""
-        if word in ("-r", "--requirement", "-c", "--constraint") and following.startswith(("http:", "https:")):
-            skip = True
-            continue
-        name, _, value = word.partition("=")
-        if name in ("--requirement", "--constraint") and value.startswith(("http:", "https:")):
-            continue
-        if word.startswith(("-rhttp", "-chttp")):
-            continue
-        kept.append(word)
-    return kept
 
 
 def sorted_request(context: Context) -> Asked:
@@ -128,27 +113,3 @@ def mapped(context: Context) -> tuple[Request, tuple[str, ...]]:
         lines.append(replace(line, name=found.name, extras=found.extras, specifier=line.specifier if same else "", hashes=()))
         notes.append(f"{found.asked} is replaced by {instead}: {found.because}")
     return replace(context.request, requirements=tuple(lines)), tuple(notes)
-
-
-_OURS_VALUED = frozenset(("--gfx", "--rocm", "--channel", "--recipe", "--jobs", "--rebuild", "--python"))
-_OURS_FLAGS = frozenset(("--json", "--keep-build", "--only-ready", "--hsa-override", "--map-cuda-names"))
-
-
-def pip_argv(command: str, argv: Sequence[str]) -> list[str]:
-    """The command line that plain pip gets: the user's words without our own options."""
-    kept: list[str] = []
-    words = iter(argv)
-    for word in words:
-        if word == "--":
-            kept.append(word)
-            kept.extend(words)
-            break
-        name, equals, _ = word.partition("=")
-        if name in _OURS_VALUED:
-            if not equals:
-                next(words, None)
-            continue
-        if word in _OURS_FLAGS:
-            continue
-        kept.append(word)
-    return [command, *kept]

@@ -39,9 +39,7 @@ class SdistReader:
     def __enter__(self) -> SdistReader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
         self._folder.cleanup()
 
     def metadata(self, file: File) -> bytes:
@@ -78,9 +76,7 @@ class SdistReader:
         with tempfile.TemporaryDirectory(prefix="rocmpip-ask-") as folder, self._session.router() as router:
             empty = Path(folder) / "empty"
             empty.mkdir()
-            env = neutral_environment(
-                context.env, router_url=router.url, empty_folder=str(empty), index=context.request.index
-            )
+            env = neutral_environment(context.env, router_url=router.url, empty_folder=str(empty), index=context.request.index)
             report = Path(folder) / "report.json"
             done = pip_output(
                 pip_command(context.target),

@@ -29,9 +29,7 @@ class Session:
     client: Client
     policy: Policy
 
-    def again(
-        self, *, held: Mapping[str, str], left_out: Mapping[str, str] | None = None, virtual: bool = True
-    ) -> Policy:
+    def again(self, *, held: Mapping[str, str], left_out: Mapping[str, str] | None = None, virtual: bool = True) -> Policy:
         self.policy = Policy(self.context, self.asked, self.client, held=held, left_out=left_out, virtual=virtual)
         return self.policy
 

@@ -112,7 +112,7 @@ def recipe_route(policy: Policy, name: str) -> Route:
         files = (*_kept(policy, name), *source_files(policy, name).values())
         return Route(name, "recipe", files=tuple(file for file in files if file.url), because="wheelhouse builds and sources")
     synthetic, plain = _virtual(policy, name)
-    return Route(name, "recipe", synthetic=synthetic, files=plain, because="built from source by its recipe")
+    return Route(name, "recipe", synthetic=synthetic, files=plain, because=f"its sources: {name} is built by its recipe")
 
 
 def _unique(files: Iterator[File]) -> Iterator[File]:

@@ -39,9 +39,7 @@ def misfit(context: Context, record: Provenance, torch: str, *, recipe: bool) ->
     if recipe and inputs.recipe and record.recipe:
         name = record.recipe.partition(" ")[0]
         try:
-            now = context.book.resolve(
-                name, inputs.version, context.recipe_context(torch=torch, backend=inputs.backend)
-            )
+            now = context.book.resolve(name, inputs.version, context.recipe_context(torch=torch, backend=inputs.backend))
         except (KeyError, RocmpipError):
             return ""
         if now.digest != inputs.recipe:

@@ -44,11 +44,12 @@ rocmpip's Options:
 
 def overview() -> str:
     """The text of ``--help``."""
-    folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as light as the rest of this page
+    cli = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as light as the rest of this page
+    app = os.path.join(os.path.dirname(cli), "app")  # noqa: PTH118, PTH120
     shipped = [
         row
         for row in COMMANDS
-        if os.path.exists(os.path.join(folder, row[0].replace("-", "_") + ".py"))  # noqa: PTH110, PTH118
+        if any(os.path.exists(os.path.join(place, row[0].replace("-", "_") + ".py")) for place in (cli, app))  # noqa: PTH110, PTH118
     ]
     width = max((len(name) for name, _ in shipped), default=0)
     rows = [f"  {name:<{width}}  {text}\n" for name, text in shipped]
