@@ -17,6 +17,8 @@ from rocmpip.model.packages import File
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 ACCEPT = f"{JSON_TYPE}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 
+# A link that needs no work, as nearly all on a large page: absolute, without credentials, fragment and odd characters.
+_PLAIN = re.compile(r"https?://[A-Za-z0-9.:-]+/[A-Za-z0-9/._%+!~=,-]*\Z")
 # The hashes that pip knows; md5 and sha1 pass through, since pip compares them too.
 _DIGEST = re.compile(r"[0-9a-fA-F]{32,128}\Z")
 _KNOWN_HASHES = frozenset(("sha256", "sha512", "sha384", "sha224", "sha1", "md5"))
@@ -167,6 +169,8 @@ def _link(page: str, href: str) -> tuple[str, Userinfo | None]:
 
     A page on a server may not point into this machine's files.
     """
+    if _PLAIN.match(href):
+        return href, None
     try:
         link, userinfo = split_userinfo(urljoin(page, href.partition("#")[0].strip()))
         scheme = urlsplit(link).scheme

@@ -21,13 +21,14 @@ SDIST_ENDINGS = (
 )
 """What pip unpacks, the usual one first."""
 
+_ENDINGS = (".whl", *SDIST_ENDINGS)
 # A file name that is a plain word: no separators, no control characters, no leading dot.
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+!~-]{0,254}\Z")
 
 
 def is_archive(filename: str) -> bool:
     """True for a wheel or an sdist whose name is also safe to create on disk."""
-    return _SAFE.match(filename) is not None and filename.lower().endswith((".whl", *SDIST_ENDINGS))
+    return _SAFE.match(filename) is not None and filename.lower().endswith(_ENDINGS)
 
 
 def is_wheel(filename: str) -> bool:
@@ -37,7 +38,7 @@ def is_wheel(filename: str) -> bool:
 def stem(filename: str) -> str:
     """The name without its archive ending: ``torch-2.9.1.tar.gz`` → ``torch-2.9.1``; "" when it has none."""
     lower = filename.lower()
-    for ending in (".whl", *SDIST_ENDINGS):
+    for ending in _ENDINGS:
         if lower.endswith(ending):
             return filename[: -len(ending)]
     return ""
@@ -51,13 +52,17 @@ def version_in(filename: str, name: str) -> str:
     body = stem(filename)
     if is_wheel(filename):
         parts = body.split("-")
-        if len(parts) not in (5, 6) or normalise(parts[0]) != name:
+        if len(parts) not in (5, 6) or not _same(parts[0], name):
             return ""
         return parts[1]
     for place, char in enumerate(body):
-        if char == "-" and normalise(body[:place]) == name:
+        if char == "-" and _same(body[:place], name):
             return body[place + 1 :]
     return ""
+
+
+def _same(text: str, name: str) -> bool:
+    return text == name or normalise(text) == name
 
 
 def belongs(filename: str, name: str) -> bool:

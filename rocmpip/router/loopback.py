@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from rocmpip.router.peer import peer_uid
+from rocmpip.router.peer import can_tell, peer_uid
 
 _HEAD_BYTES = 16 * 1024
 _CONNECTIONS = 128
@@ -60,7 +60,6 @@ class Server:
 
     def __init__(self, handler: Handler, port: int, *, uid_check: bool) -> None:
         self._handler = handler
-        self._uid_check = uid_check
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._closing = threading.Event()
@@ -75,6 +74,8 @@ class Server:
             self._listener.close()
             raise
         self.port: int = self._listener.getsockname()[1]
+        self.uid_check = uid_check and can_tell(self._listener)
+        """Whether connections of other users are closed."""
         self._thread = threading.Thread(target=self._accept, name="rocmpip-router", daemon=True)
 
     def start(self) -> None:
@@ -118,7 +119,7 @@ class Server:
 
     def _talk(self, connection: socket.socket) -> None:
         try:
-            if self._uid_check and peer_uid(connection) != os.geteuid():
+            if self.uid_check and peer_uid(connection) != os.geteuid():
                 self.refused += 1
                 return
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

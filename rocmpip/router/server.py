@@ -21,7 +21,6 @@ from rocmpip.model.routing import Route
 from rocmpip.router.files import Files
 from rocmpip.router.loopback import NOT_FOUND, Question, Reply, Server
 from rocmpip.router.pages import HTML_TYPE, JSON_TYPE, Entry, as_html, as_json, gather, wants_json
-from rocmpip.router.peer import can_tell
 from rocmpip.router.upstream import Upstream
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?\Z")
@@ -91,13 +90,12 @@ class Router:
         self._trouble: list[RocmpipError] = []
         self._server: Server | None = None
         self._files: Files | None = None
-        self.uid_checked = uid_check and can_tell()
-        """False where the kernel does not tell who connects: the path's secret alone guards then."""
+        self._uid_check = uid_check
 
     def start(self) -> Router:
         """Open the port and answer. Raises UsageError when the port is taken."""
         try:
-            server = Server(self._handle, self._port, uid_check=self.uid_checked)
+            server = Server(self._handle, self._port, uid_check=self._uid_check)
         except (OSError, OverflowError) as problem:
             raise UsageError(
                 f"the router cannot listen on 127.0.0.1:{self._port}",
@@ -151,6 +149,11 @@ class Router:
     def forbidden(self) -> list[Asked]:
         """Names that were asked for although the policy forbids them."""
         return [record for record in self.asked if record.kind == "forbidden"]
+
+    @property
+    def uid_checked(self) -> bool:
+        """False where the kernel does not tell who connects: the path's secret alone guards then."""
+        return self._server is not None and self._server.uid_check
 
     @property
     def refused(self) -> int:

@@ -302,6 +302,19 @@ def test_a_client_over_ipv6_mapped_addresses_is_known_too(router: Router) -> Non
         assert connection.recv(100).startswith(b"HTTP/1.1 404")
 
 
+def test_where_the_kernel_does_not_tell_the_path_alone_guards(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with Router(route, memory) as router:
+        assert router.uid_checked
+    (tmp_path / "tcp").write_text("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n")
+    for tables in ((tmp_path / "tcp", tmp_path / "none"), (tmp_path / "none", tmp_path / "none")):
+        monkeypatch.setattr("rocmpip.router.peer._TABLES", tables)
+        with Router(route, memory) as router:
+            assert not router.uid_checked
+            assert ask(f"{router.url}six/").status == 200
+
+
 def test_only_loopback_listens(router: Router) -> None:
     with open("/proc/net/tcp", encoding="ascii") as table:
         rows = [
