@@ -92,11 +92,18 @@ def read(text: str, path: str = "pylock.toml") -> Written:
     except (tomllib.TOMLDecodeError, PylockValidationError, ValueError) as problem:
         raise InputError(f"{path} is no lock file", why=str(problem)) from None
     ours = (lock.tool or {}).get("rocmpip", {})
-    written = Written(ours=bool(ours), coordinates={key: str(value) for key, value in ours.items()})
+    written = Written(
+        ours=bool(ours),
+        coordinates={key: str(value) for key, value in ours.items()},
+        indexes=tuple(dict.fromkeys(package.index for package in lock.packages if package.index)),
+    )
     for package in lock.packages:
         name = str(package.name)
         if package.version is not None:
             written.pins[name] = str(package.version)
+        for other in package.dependencies or ():
+            child = str(other.get("name", ""))
+            written.via[child] = (*written.via.get(child, ()), name)
         if package.archive is not None:
             written.urls[name] = package.archive.url or package.archive.path or ""
         files = [

@@ -51,6 +51,8 @@ def _lines(lock: Lock, path: str) -> Iterator[str]:
 def install_command(lock: Lock, path: str = "") -> str:
     """The command that installs this lock."""
     name = path or "FILE"
+    if path.endswith(".toml") and not lock.needs_builds:
+        return f"pip install{' --no-deps' if lock.no_deps else ''} -r {name}"
     if lock.needs_builds:
         return f"rocmpip sync {name}"
     no_deps = " --no-deps" if lock.no_deps else ""
@@ -109,6 +111,10 @@ class Written:
     """Name → direct reference."""
     builds: dict[str, str] = field(default_factory=dict)
     """Name → recipe, of entries that are built from source."""
+    via: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name → who asks for it."""
+    indexes: tuple[str, ...] = ()
+    """Indexes of the entries (PEP 751 names one for each)."""
     ours: bool = False
     """True when rocmpip wrote it."""
 
@@ -117,7 +123,7 @@ def read(text: str) -> Written:
     """Pins, hashes and coordinates of a lock in requirements form (ours, or another tool's: then no coordinates)."""
     written = Written(ours=text.startswith(TITLE))
     name = ""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         row = _ROW.match(line)
         if row is not None and not written.pins:
             written.coordinates[row.group(1)] = row.group(2)
@@ -134,7 +140,17 @@ def read(text: str) -> Written:
             found = re.findall(r"--hash[= ](sha\d+:[0-9a-f]+)", line)
             if found and not stripped.startswith("#"):
                 written.hashes[name] = (*written.hashes.get(name, ()), *found)
-            built = re.match(r"# built from source by the recipe (\S+)", stripped)
-            if built:
-                written.builds[name] = built.group(1)
+            if stripped.startswith("#"):
+                _about(written, name, stripped)
     return written
+
+
+def _about(written: Written, name: str, comment: str) -> None:
+    """A comment below an entry: its recipe, or who asks for it."""
+    built = re.match(r"# built from source by the recipe (\S+)", comment)
+    if built:
+        written.builds[name] = built.group(1)
+    elif comment.startswith("# via "):
+        written.via[name] = (*written.via.get(name, ()), comment[6:].strip())
+    elif comment.startswith("#   "):
+        written.via[name] = (*written.via.get(name, ()), comment[4:].strip())
