@@ -85,8 +85,9 @@ def gather(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     extra: tuple[Option, ...] = (),
+    empty: bool = False,
 ) -> Context:
-    """Read everything for ``rocmpip COMMAND ARGV``; ``extra`` are the command's own options.
+    """Read everything for ``rocmpip COMMAND ARGV``; ``extra`` are the command's own options, ``empty`` allows no requirements.
 
     Raises UsageError, InputError and BadConfiguration.
     """
@@ -97,7 +98,7 @@ def gather(
 
     env = dict(os.environ if env is None else env)
     cwd = str(Path.cwd()) if cwd is None else cwd
-    request, ours, target = read_request(command, argv, env=env, cwd=cwd, extra=extra)
+    request, ours, target = read_request(command, argv, env=env, cwd=cwd, extra=extra, empty=empty)
     flags = {
         key: value
         for key, value in {

@@ -277,7 +277,7 @@ def standalone_context(env: Mapping[str, str]) -> Context:
     """A context with an empty request, for the router served alone and for ``rocmpip run``."""
     from rocmpip.app.context import gather
 
-    return gather("install", [], env=env)
+    return gather("install", [], env=env, empty=True)
 
 
 def standalone_route(env: Mapping[str, str]) -> Callable[[str], Route]:

@@ -19,9 +19,18 @@ if TYPE_CHECKING:
 
 
 def read_request(
-    command: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, extra: tuple[Option, ...] = ()
+    command: str,
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: str,
+    extra: tuple[Option, ...] = (),
+    empty: bool = False,
 ) -> tuple[Request, Ours, TargetEnv]:
-    """The request, our own options and the environment it is for. Raises UsageError and InputError, in pip's words where pip refuses."""
+    """The request, our own options and the environment it is for. Raises UsageError and InputError, in pip's words where pip refuses.
+
+    ``empty``: it may name nothing to install.
+    """
     from rocmpip.argv.request import need_requirements, parse_request
     from rocmpip.target.config import read_config
     from rocmpip.target.environment import find_environment
@@ -55,7 +64,7 @@ def read_request(
         arity=arity,
         extra=extra,
     )
-    if command != "lock":
+    if command != "lock" and not empty:
         need_requirements(request)
     return request, ours, target
 
