@@ -48,7 +48,7 @@ def sync(
     written = pylock.read(content, path) if pylock.is_pylock(path) else text.read(content)
     if not written.pins and not written.urls:
         raise InputError(f"{path} locks nothing", hint="make a lock: rocmpip lock -r requirements.in -o requirements.lock")
-    context = gather("install", list(argv))
+    context = gather("lock", list(argv))
     problems = list(misfits(written, context))
     if problems and not anyway:
         raise Refused(
@@ -170,7 +170,7 @@ class _ReadyPart:
 
     def __init__(self, path: str, written: Written, install: Mapping[str, str]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="rocmpip-sync-")
-        lines = [line for line in _index_lines(path, written)]
+        lines = _index_lines(path, written)
         for name, version in install.items():
             first = f"{name} @ {version}" if name in written.urls else f"{name}=={version}"
             hashes = written.hashes.get(name, ())
