@@ -6,6 +6,7 @@ it took quadratic time. This one moves forward only: a tag that does not end swa
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass, field
 from html import unescape
@@ -15,7 +16,8 @@ Anchor = dict[str, str]
 """Attributes of one ``<a>`` (lower-case names), ``href`` always among them and resolved against ``<base>``."""
 
 _START = re.compile(r"<(!--|(?:a|base|meta|title|h1|script|style)(?=[\s/>]))", re.IGNORECASE)
-_ATTRIBUTE = re.compile(r"[\s/]*([^\s\"'>/=]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+)))?|[\s/]*(>)")
+_BLANK = re.compile(r"[\s/]*")
+_ATTRIBUTE = re.compile(r"([^\s\"'>/=]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+)))?|(>)")
 _LIKE_INDEX = re.compile(
     r"\s*(?:links for|index of|simple index|simple package|directory listing|project index)", re.IGNORECASE
 )
@@ -54,7 +56,9 @@ def read_anchors(text: str) -> HtmlPage:
             page.anchors.append(attributes)
     if base:
         for anchor in page.anchors:
-            anchor["href"] = urljoin(base, anchor["href"])
+            # A broken base or link stays as it is: who fetches it says what is wrong.
+            with contextlib.suppress(ValueError):
+                anchor["href"] = urljoin(base, anchor["href"])
     if not page.anchors and len(text) < 4096 and not re.sub(r"<[^<>]{0,1000}>|\s", "", text):
         page.like_an_index = True
     return page
@@ -64,6 +68,8 @@ def _attributes(text: str, place: int) -> tuple[Anchor, int]:
     """Attributes from ``place`` to the tag's end, and the place behind it."""
     found: Anchor = {}
     while True:
+        # Blanks on their own: as a part of the pattern they would be scanned again and again.
+        place = _BLANK.match(text, place).end()  # type: ignore[union-attr]
         match = _ATTRIBUTE.match(text, place)
         if match is None:
             # An unpaired quote or an equals sign astray: skip one character; an endless tag runs to the end of the text.

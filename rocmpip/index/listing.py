@@ -9,7 +9,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import msgspec
 
 from rocmpip.index.address import split_userinfo
-from rocmpip.index.anchors import Anchor, read_anchors
+from rocmpip.index.anchors import Anchor, HtmlPage, read_anchors
 from rocmpip.index.credentials import Credentials, Userinfo
 from rocmpip.model.filenames import belongs, is_archive
 from rocmpip.model.packages import File
@@ -17,6 +17,8 @@ from rocmpip.model.packages import File
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 ACCEPT = f"{JSON_TYPE}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 
+# The largest HTML page of a real index has a few megabytes; reading a malicious one takes about a second for each.
+_HTML_BYTES = 16 * 2**20
 # A link that needs no work, as nearly all on a large page: absolute, without credentials, fragment and odd characters.
 _PLAIN = re.compile(r"https?://[A-Za-z0-9.:-]+/[A-Za-z0-9/._%+!~=,-]*\Z")
 # The hashes that pip knows; md5 and sha1 pass through, since pip compares them too.
@@ -141,7 +143,7 @@ def parse_page(body: bytes, content_type: str, url: str, name: str, credentials:
 def parse_links(body: bytes, content_type: str, url: str, credentials: Credentials) -> Iterator[Row]:
     """Every archive that a find-links page of any shape links to."""
     kind = content_type.partition(";")[0].strip().lower()
-    rows = _from_json(body) if kind.endswith("json") else _html_rows(read_anchors(_text(body, charset(content_type))).anchors)
+    rows = _from_json(body) if kind.endswith("json") else _html_rows(_html(body, charset(content_type)).anchors)
     for row in rows:
         if is_archive(row.filename):
             link, userinfo = _link(url, row.url)
@@ -222,8 +224,14 @@ def _hashes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {name: digest.lower() for name, digest in pairs if name in _KNOWN_HASHES and _DIGEST.match(digest)}
 
 
+def _html(body: bytes, encoding: str) -> HtmlPage:
+    if len(body) > _HTML_BYTES:
+        raise NotAnIndex(f"its HTML has {len(body)} bytes; {_HTML_BYTES} are read at most")
+    return read_anchors(_text(body, encoding))
+
+
 def _from_html(body: bytes, encoding: str) -> list[Row]:
-    page = read_anchors(_text(body, encoding))
+    page = _html(body, encoding)
     if page.api_version and page.api_version.partition(".")[0] != "1":
         raise NotAnIndex(f"it speaks version {page.api_version[:20]} of the simple API; version 1 is known")
     rows = list(_html_rows(page.anchors))
