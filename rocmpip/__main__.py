@@ -27,8 +27,10 @@ def main(argv: list[str] | None = None) -> int:
 def _dispatch(command: Command, words: list[str]) -> int:
     name = command.name
     if "PIP_AUTO_COMPLETE" in os.environ:
-        # The shell asks pip's completion, by variables and with no arguments.
-        return _pip(command, words)
+        # The shell asks by variables and with no arguments; what is ours is said before pip says the rest.
+        from rocmpip.cli.complete import complete
+
+        return 1 if complete(os.environ) else _pip(command, words)
     if name in OVERLAID and not (command.help or command.version):
         return _overlaid(command, words)
     if command.problem:
