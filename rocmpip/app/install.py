@@ -84,6 +84,10 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
         from rocmpip.app.act import act
 
         outcome = act(session, plan, json=as_json)
+    if outcome.done:
+        from rocmpip.app.guard import refresh
+
+        refresh(context)
     problem = outcome.problem
     if problem is None and outcome.code and as_json:
         problem = pip_failed(outcome.code)

@@ -31,6 +31,7 @@ def read_request(
 
     ``empty``: it may name nothing to install.
     """
+    from rocmpip.app.guard import without
     from rocmpip.argv.request import need_requirements, parse_request
     from rocmpip.target.config import read_config
     from rocmpip.target.environment import find_environment
@@ -56,7 +57,7 @@ def read_request(
         argv,
         command=command,
         env=env,
-        config=read_config(env, target.prefix, isolated="--isolated" in argv),
+        config=without(read_config(env, target.prefix, isolated="--isolated" in argv), target.prefix),
         cwd=cwd,
         read=reader(lambda place: ""),
         remote=remote,
