@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rocmpip.diagnose.outcome import Outcome, is_probe
+from rocmpip.diagnose.outcome import Outcome, Probes
 from rocmpip.diagnose.rules import CONFIDENCE, Rule, RuleBook
 from rocmpip.diagnose.text import bare
 
@@ -75,45 +75,39 @@ class _Search:
     # A pattern that was tried in vain on this many long lines is not tried on long lines again: no log can make it run long.
     PATIENCE = 2000
     LONG = 400
+    # A build log repeats one line a thousand times with other numbers in it. A shape that brought nothing this often is dull:
+    # only texts with digits are looked for in it.
+    ENOUGH = 8
     SHAPES = 50_000
 
     def __init__(self, book: RuleBook) -> None:
         self.hits: dict[int, _Hit] = {}
         self._book = book
         self._vain: dict[int, int] = {}
-        index: dict[str, list[int]] = {}
-        for number, pattern in enumerate(book.patterns):
-            for literal in pattern.literals:
-                index.setdefault(literal, []).append(number)
-        self._plain = [number for number, pattern in enumerate(book.patterns) if not pattern.literals]
-        self._by_literal = list(index.items())
-        self._phrases = [row for row in self._by_literal if " " in row[0]]
-        self._with_digits = [row for row in self._by_literal if any(char.isdigit() for char in row[0])]
-        self._dull: set[str] = set()
+        self._index = book.index
+        self._dull: dict[str, int] = {}
 
     def look(self, number: int, text: str, whole: str, *, probe: bool = False) -> None:
         """Try every pattern whose literal stands in ``text``; the evidence is ``whole``."""
-        # A build log repeats one line a thousand times with other numbers in it: a shape without any literal is known dull.
         shape = text.translate(_NO_DIGITS)
-        dull = shape in self._dull
-        seen = False
-        for literal, candidates in self._with_digits if dull else self._by_literal:
+        dull = self._dull.get(shape, 0) >= self.ENOUGH
+        index, before = self._index, len(self.hits)
+        for literal, candidates in index.with_digits if dull else index.candidates(text):
             if literal in text:
-                seen = True
                 for one in candidates:
                     self._try(one, number, text, whole, probe)
         if dull:
             return
-        if not seen and len(self._dull) < self.SHAPES:
-            self._dull.add(shape)
-        for one in self._plain:
+        for one in index.without_literal:
             self._try(one, number, text, whole, probe)
+        if len(self.hits) == before and len(self._dull) < self.SHAPES:
+            self._dull[shape] = self._dull.get(shape, 0) + 1
 
     def look_across(self, number: int, before: str, text: str) -> None:
         """Try the patterns whose literal stands only in the two lines together: messages are wrapped at the window's width."""
         both = f"{before} {text}"
-        for literal, candidates in self._phrases:
-            if literal in both and literal not in before and literal not in text:
+        for literal, candidates in self._index.candidates(both):
+            if " " in literal and literal in both and literal not in before and literal not in text:
                 for one in candidates:
                     self._try(one, number, both, both, False)
 
@@ -137,7 +131,7 @@ class _Search:
 def diagnose(lines: Iterable[tuple[int, str]], book: RuleBook, context: MachineContext | None = None) -> Diagnosis:
     """Look at (number, clean text) lines once and say what is wrong."""
     context = context or MachineContext()
-    search, outcome = _Search(book), Outcome()
+    search, outcome, probes = _Search(book), Outcome(), Probes()
     count = 0
     before = ""
     for number, whole in lines:
@@ -146,7 +140,7 @@ def diagnose(lines: Iterable[tuple[int, str]], book: RuleBook, context: MachineC
         if not text:
             before = ""
             continue
-        probe = is_probe(text)
+        probe = probes.see(text)
         search.look(number, text, whole, probe=probe)
         if before and not probe and len(text) < 160 and whole[0] in " \t|│":
             search.look_across(number, before, text.lstrip())

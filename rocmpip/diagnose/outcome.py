@@ -38,6 +38,8 @@ _PROBE = re.compile(
 )
 # What CMake itself says in such a line is no probe's fault.
 _VERDICT = re.compile(r"-- Configuring incomplete|-- The (?:HIP|CXX|C) compiler identification is unknown")
+_OPENS = re.compile(r"configure:\d+: |Run Build Command\(s\):|Performing C\w* SOURCE FILE Test")
+_CLOSES = re.compile(r"config\.status: |configure: creating|\[ *\d{1,3}%\] |\[\d+/\d+\] (?!.*cmTC_)|CMake (?:Error|Warning)|make(?:\[\d\])?: (?:Entering|\*\*\*)|Traceback")
 _NOISE = re.compile(
     r"originates from a subprocess|subprocess-exited-with-error|metadata-generation-failed|Failed to build|ninja: build stopped"
     r"|returned non-zero|legacy-install-failure|exit (?:code|status)|failed-wheel-build|Command '\[|_NOT_FOUND|-Werror|error-limit"
@@ -63,11 +65,24 @@ _FIRST = re.compile(r"error: |Error: |fatal|Exception: |undefined|Killed|Aborted
 MOST = 12
 
 
-def is_probe(text: str) -> bool:
-    """True for a line of a configure script that only tries whether something is there."""
-    if text.startswith(("-- ", "checking ")):
-        return _VERDICT.match(text) is None
-    return _PROBE.match(text) is not None
+class Probes:
+    """Fed line by line; tells the lines of configure scripts that only try whether something is there."""
+
+    def __init__(self) -> None:
+        self._inside = False
+
+    def see(self, text: str) -> bool:
+        """True when ``text`` is a probe's."""
+        if text.startswith(("-- ", "checking ")):
+            self._inside = False
+            return _VERDICT.match(text) is None
+        # autoconf's and CMake's own logs print a test program's command, its errors and its source.
+        if _OPENS.match(text):
+            self._inside = True
+            return True
+        if self._inside and _CLOSES.match(text):
+            self._inside = False
+        return self._inside or _PROBE.match(text) is not None
 
 
 class Outcome:

@@ -109,20 +109,28 @@ def nested_quantifier(pattern: str) -> bool:
 
 def literals_of(pattern: str) -> tuple[str, ...]:
     """Texts of which every match of ``pattern`` contains one, found without running it; () when there are none."""
+    tokens = _tokens(pattern)
+    # A flag group such as (?i) changes what the text means.
+    if any(token.startswith("(?") and set(token) & set("imsxLau") for token in tokens):
+        return ()
+    return tuple(dict.fromkeys(_alternatives(tokens)))
+
+
+def _alternatives(tokens: list[str]) -> tuple[str, ...]:
+    """One literal for each alternative at the top level, or ()."""
     found: list[str] = []
-    for branch in _branches(pattern):
-        literal = _literal(branch)
-        if len(literal) < 3:
+    for branch in _branches(tokens):
+        literals = _best(branch)
+        if not literals:
             return ()
-        found.append(literal)
-    return tuple(dict.fromkeys(found))
+        found += literals
+    return tuple(found)
 
 
-def _branches(pattern: str) -> list[list[str]]:
-    """The alternatives at the top level, as tokens."""
+def _branches(tokens: list[str]) -> list[list[str]]:
     branches: list[list[str]] = [[]]
     depth = 0
-    for token in _tokens(pattern):
+    for token in tokens:
         depth += 1 if token.startswith("(") else -1 if token == ")" else 0
         if token == "|" and depth == 0:
             branches.append([])
@@ -131,26 +139,44 @@ def _branches(pattern: str) -> list[list[str]]:
     return branches
 
 
-def _literal(tokens: list[str]) -> str:
-    """The longest plain text outside all groups."""
-    best, current, depth = "", "", 0
+def _best(tokens: list[str]) -> tuple[str, ...]:
+    """Of one alternative: its longest plain text, or the texts of a group when those are longer."""
+    best: tuple[str, ...] = ()
+    current, group, opening, depth = "", [""], "", 0
     for number, token in enumerate(tokens):
+        after = tokens[number + 1] if number + 1 < len(tokens) else ""
+        optional = after in ("?", "*") or after.startswith("{")
         if token.startswith("("):
-            if "i" in token.rstrip(":"):
-                return ""
+            if depth == 0:
+                group, opening = [], token
+            else:
+                group.append(token)
             depth += 1
         elif token == ")":
             depth -= 1
-        elif depth == 0:
-            plain = token if token not in _META and len(token) == 1 else ""
-            if len(token) == 2 and token[0] == "\\" and not token[1].isalnum():
-                plain = token[1]
-            after = tokens[number + 1] if number + 1 < len(tokens) else ""
-            if plain and after not in ("?", "*") and not after.startswith("{"):
-                current += plain
-                best = max(best, current, key=len)
-                if after == "+":
-                    current = ""
+            if depth == 0:
+                if opening in ("(", "(?:") and not optional:
+                    best = _longer(best, _alternatives(group))
+            else:
+                group.append(token)
+        elif depth > 0:
+            group.append(token)
+        elif (plain := _plain(token)) and not optional:
+            current += plain
+            best = _longer(best, (current,))
+            if after != "+":
                 continue
         current = ""
     return best
+
+
+def _longer(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """What tells more: the set whose shortest text is longer; nothing below three characters tells anything."""
+    return max(one, other, key=lambda texts: min(map(len, texts), default=0)) if min(map(len, other), default=0) >= 3 else one
+
+
+def _plain(token: str) -> str:
+    """The character that ``token`` stands for, or ""."""
+    if len(token) == 1:
+        return "" if token in _META else token
+    return token[1] if len(token) == 2 and token[0] == "\\" and not token[1].isalnum() else ""

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from rocmpip.diagnose.index import Index
 from rocmpip.diagnose.pattern import Pattern, fault_of
 from rocmpip.model.errors import BadConfiguration
 
@@ -57,6 +58,11 @@ class Rule:
 class RuleBook:
     rules: tuple[Rule, ...]
     patterns: tuple[Pattern, ...] = field(default=())
+
+    @cached_property
+    def index(self) -> Index:
+        """Finds the patterns that a line may match."""
+        return Index(self.patterns)
 
     @cached_property
     def grouped(self) -> frozenset[int]:
