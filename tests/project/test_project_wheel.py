@@ -54,5 +54,5 @@ def test_the_wheel_has_its_command_and_its_python(built: dict[str, Path]) -> Non
 def test_the_source_archive_can_run_its_tests(built: dict[str, Path]) -> None:
     with tarfile.open(built["sdist"]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"pyproject.toml", "README.md", "noxfile.py", "tests/conftest.py", "docs/generate.py"} <= names
+    assert {"pyproject.toml", "hatch_build.py", "README.md", "noxfile.py", "tests/conftest.py", "docs/generate.py"} <= names
     assert any(name.startswith("recipes/") for name in names)
