@@ -108,7 +108,7 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
         lock = make_lock(
             context,
             client,
-            Keep(_kept_pins(old, context, given)),
+            Keep(_kept_pins(old, given)),
             command=made_by(argv),
             wheelhouse=[Path(context.cwd, one) for one in given.get("wheelhouse", ())],
         )
@@ -125,10 +125,10 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
     return as_json(lock, output)
 
 
-def _kept_pins(old: Written, context: Context, given: dict[str, tuple[str, ...]]) -> dict[str, str]:
+def _kept_pins(old: Written, given: dict[str, tuple[str, ...]]) -> dict[str, str]:
     """Pins of the existing lock, without those that --upgrade and --upgrade-package let go."""
     loose = {normalise(name.strip()) for text in given.get("upgrade_package", ()) for name in text.split(",")}
-    return {} if context.request.upgrade else {name: pin for name, pin in old.pins.items() if name not in loose}
+    return {} if "upgrade" in given else {name: pin for name, pin in old.pins.items() if name not in loose}
 
 
 def _existing(path: str) -> str:

@@ -218,7 +218,7 @@ def _origin(origin: str) -> str:
     place, colon, number = origin.rpartition(":")
     if colon and number.isdigit():
         return f"-r {bare_url(place) if '://' in place else Path(place).name}"
-    return origin or "the command line"
+    return "the command line" if origin in ("", "command line") else origin
 
 
 def _place(file: File) -> str:

@@ -13,6 +13,7 @@ _KEYS = ("gfx", "rocm", "python", "platform", "channel")
 
 OPTIONS: tuple[Option, ...] = (
     Option("upgrade_package", "append", ("--upgrade-package",), ("-P",)),
+    Option("upgrade", "flag", ("--upgrade",), ("-U",)),
     Option("check", "flag", ("--check",)),
     Option("for", "append", ("--for",)),
     Option("wheelhouse", "append", ("--wheelhouse",)),
