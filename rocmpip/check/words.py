@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rocmpip.check.finding import LEVELS
 from rocmpip.check.result import BROKEN, ORDER, SKIPPED, WARN, Check
+from rocmpip.check.verify import Outcome
 from rocmpip.model.redact import redact
 from rocmpip.report.say import printable
 
@@ -35,3 +37,21 @@ def _block(label: str, rows: Iterable[str]) -> list[str]:
 def _sum(checks: Sequence[Check]) -> str:
     counts = [(verdict, sum(check.verdict == verdict for check in checks)) for verdict in ORDER]
     return ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
+
+
+def verify(outcome: Outcome) -> str:
+    """The text for stdout: findings with evidence and commands, then the steps, then one line that sums up."""
+    lines: list[str] = []
+    for finding in outcome.findings:
+        lines.append(f"{finding.level:<8} {finding.what}  [{finding.kind}]")
+        lines += _block("seen", finding.evidence)
+        lines += _block("why", (finding.why,) if finding.why else ())
+        lines += _block("mend", finding.fix)
+        lines.append("")
+    for step in outcome.steps:
+        lines.append(f"{step.verdict:<8} {step.step}" + (f": {step.detail}" if step.detail else ""))
+    counts = [(level, sum(finding.level == level for finding in outcome.findings)) for level in LEVELS]
+    told = ", ".join(f"{count} {level}{'s' if count != 1 else ''}" for level, count in counts if count) or "no findings"
+    gpu = f"{len(outcome.gpu)} with GPU code" if outcome.gpu else "none with GPU code"
+    lines += ["", f"{told} in {outcome.distributions} packages, {gpu}; for {', '.join(outcome.targets) or 'no known GPU'}"]
+    return redact(printable("\n".join(lines))) + "\n"

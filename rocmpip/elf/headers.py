@@ -48,6 +48,8 @@ class Dynamic:
     soname: str = ""
     runpath: tuple[str, ...] = ()
     """RUNPATH, else RPATH, split at colons."""
+    by_rpath: bool = False
+    """True when ``runpath`` is an RPATH: searched before LD_LIBRARY_PATH, and for what the file's libraries need too."""
 
 
 class ElfFile:
@@ -67,6 +69,11 @@ class ElfFile:
         (self.type, self.machine, _, _, self._phoff, self._shoff, self.flags, _) = fields[:8]
         (self._phentsize, self._phnum, self._shentsize, self._shnum, self._shstrndx) = fields[8:]
         self._sections: tuple[Section, ...] | None = None
+
+    @property
+    def order(self) -> str:
+        """Byte order in struct's letters: ``<`` or ``>``."""
+        return self._order
 
     @property
     def arch(self) -> str:
@@ -148,6 +155,7 @@ class ElfFile:
             tuple(strings(_DT_NEEDED)),
             next(iter(strings(_DT_SONAME)), ""),
             tuple(part for text in path for part in text.split(":") if part),
+            bool(path) and not strings(_DT_RUNPATH),
         )
 
     def undefined(self) -> tuple[str, ...]:

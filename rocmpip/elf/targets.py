@@ -78,6 +78,11 @@ def from_flags(e_flags: int, abi_version: int, size: int) -> CodeObject:
     return CodeObject(target, tuple(features), size)
 
 
+def fitting(gfx: str) -> tuple[str, ...]:
+    """Every target whose code runs on a GPU named ``gfx``: itself, its generic families, SPIR-V."""
+    return (gfx, *(name for name, members in _GENERIC.items() if gfx in members), SPIRV)
+
+
 def covers(target: str, gfx: str) -> bool:
     """True when device code for ``target`` runs on a GPU named ``gfx`` (no features): itself, its generic family, or SPIR-V."""
     return target in (gfx, SPIRV) or gfx in _GENERIC.get(target, ())
