@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rocmpip.diagnose.outcome import Outcome, Probes
 from rocmpip.diagnose.rules import CONFIDENCE, Rule, RuleBook
@@ -20,6 +20,10 @@ class MachineContext:
     package: str = ""
     wsl: bool = False
     container: bool = False
+    rocm_path: str = ""
+    """The root that wins; "" means /opt/rocm."""
+    installer: str = ""
+    """apt, dnf, zypper or pacman: advice for the others is left out where there is one for this."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,7 @@ def diagnose(lines: Iterable[tuple[int, str]], book: RuleBook, context: MachineC
         outcome.see(number, text, probe=probe)
         before = text.rstrip() if not probe and 50 < len(text) < 160 else ""
     ends_well = outcome.ends_well
+    context = context if context.package else replace(context, package=outcome.package)
     findings = [_finding(rule, search.hits, context, ends_well) for rule in book.rules if _holds(rule, search.hits, context)]
     findings.sort(key=_order)
     unique: dict[str, Finding] = {}
@@ -186,20 +191,33 @@ def _finding(rule: Rule, hits: dict[int, _Hit], context: MachineContext, ends_we
         line=hit.line,
         evidence=hit.text.strip()[:300],
         cause=fill(rule.cause, context),
-        fix=tuple(fill(one, context) for one in rule.fix),
+        fix=tuple(fill(one, context) for one in fitting(rule.fix, context.installer)),
         source=rule.source,
         weight=rule.weight,
     )
 
 
+_INSTALLERS = ("apt", "dnf", "zypper", "pacman")
+
+
+def fitting(fix: tuple[str, ...], installer: str) -> tuple[str, ...]:
+    """``fix`` without the commands of other distributions, if it has one for this."""
+    mine = f"sudo {installer} "
+    if not installer or not any(mine in one for one in fix):
+        return fix
+    others = tuple(f"sudo {one} " for one in _INSTALLERS if one != installer)
+    return tuple(one for one in fix if not one.startswith(others))
+
+
 def fill(text: str, context: MachineContext) -> str:
-    """Put this machine's facts into a text: ``{gfx}``, ``{gfx;}``, ``{rocm}``, ``{torch}``, ``{package}``."""
+    """Put this machine's facts into a text: ``{gfx}``, ``{gfx;}``, ``{rocm}``, ``{rocm_path}``, ``{torch}``, ``{package}``."""
     major_minor = ".".join(context.rocm.split(".")[:2])
     for key, value in (
         ("{gfx}", context.gfx[0] if context.gfx else "<gfx>"),
         ("{gfx;}", ";".join(context.gfx) or "<gfx>"),
         ("{rocm}", major_minor or "<ROCm version>"),
-        ("{torch}", context.torch or "<torch version>"),
+        ("{rocm_path}", context.rocm_path or "/opt/rocm"),
+        ("{torch}", context.torch.partition("+")[0] or "<torch version>"),
         ("{package}", context.package or "<package>"),
     ):
         text = text.replace(key, value)

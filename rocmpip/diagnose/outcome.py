@@ -39,7 +39,9 @@ _PROBE = re.compile(
 # What CMake itself says in such a line is no probe's fault.
 _VERDICT = re.compile(r"-- Configuring incomplete|-- The (?:HIP|CXX|C) compiler identification is unknown")
 _OPENS = re.compile(r"configure:\d+: |Run Build Command\(s\):|Performing C\w* SOURCE FILE Test")
-_CLOSES = re.compile(r"config\.status: |configure: creating|\[ *\d{1,3}%\] |\[\d+/\d+\] (?!.*cmTC_)|CMake (?:Error|Warning)|make(?:\[\d\])?: (?:Entering|\*\*\*)|Traceback")
+_CLOSES = re.compile(
+    r"config\.status: |configure: creating|\[ *\d{1,3}%\] |\[\d+/\d+\] (?!.*cmTC_)|CMake (?:Error|Warning)|make(?:\[\d\])?: (?:Entering|\*\*\*)|Traceback"
+)
 _NOISE = re.compile(
     r"originates from a subprocess|subprocess-exited-with-error|metadata-generation-failed|Failed to build|ninja: build stopped"
     r"|returned non-zero|legacy-install-failure|exit (?:code|status)|failed-wheel-build|Command '\[|_NOT_FOUND|-Werror|error-limit"
@@ -62,6 +64,9 @@ _WORTH = (
     "failed",
 )
 _FIRST = re.compile(r"error: |Error: |fatal|Exception: |undefined|Killed|Aborted|core dumped|错误")
+_PACKAGE = re.compile(
+    r"(?:[Bb]uilding wheel for|Failed to (?:download and )?build:?|Failed building wheel for) [`'\"]?([A-Za-z][A-Za-z0-9._-]{0,60}?)(?=[`'\"=\s]|$)"
+)
 MOST = 12
 
 
@@ -93,8 +98,12 @@ class Outcome:
         self._first: list[tuple[int, str]] = []
         self._other: list[tuple[int, str]] = []
         self._seen: set[str] = set()
+        self.package = ""
+        """What was being built, as pip or uv says."""
 
     def see(self, number: int, text: str, *, probe: bool) -> None:
+        if not self.package and "uild" in text and (match := _PACKAGE.search(text)):
+            self.package = match[1]
         if _GOOD.match(text) or (text[0] == "[" and _is_last_step(text)):
             self._good = number
         elif not probe and (_BAD.match(text) or any(part in text for part in _BAD_ANYWHERE)):

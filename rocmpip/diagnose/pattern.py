@@ -47,9 +47,9 @@ def fault_of(text: str) -> str:
     return "matches an empty text" if regex.search("") else ""
 
 
-def _tokens(pattern: str) -> list[str]:
+def _pieces(pattern: str) -> list[str]:
     """``pattern`` cut into escapes, classes, groups' openings, quantifiers and single characters."""
-    tokens: list[str] = []
+    pieces: list[str] = []
     at = 0
     while at < len(pattern):
         start, char = at, pattern[at]
@@ -70,56 +70,56 @@ def _tokens(pattern: str) -> list[str]:
                     break
         elif char == "{" and (match := re.compile(r"\d*,?\d*\}").match(pattern, at)):
             at = match.end()
-        tokens.append(pattern[start:at])
-    return tokens
+        pieces.append(pattern[start:at])
+    return pieces
 
 
 def bounded(pattern: str) -> str:
     """``pattern`` with ``*`` and ``+`` cut to ``WIDE`` repetitions; possessive forms and laziness stay."""
     out: list[str] = []
-    for token in _tokens(pattern):
+    for piece in _pieces(pattern):
         after_quantifier = bool(out) and (out[-1] in ("?",) or out[-1].startswith("{"))
-        if token == "*":
-            out.append("{0,%d}" % WIDE)
-        elif token == "+" and not after_quantifier:
-            out.append("{1,%d}" % WIDE)
+        if piece == "*":
+            out.append(f"{{0,{WIDE}}}")
+        elif piece == "+" and not after_quantifier:
+            out.append(f"{{1,{WIDE}}}")
         else:
-            out.append(token)
+            out.append(piece)
     return "".join(out)
 
 
 def nested_quantifier(pattern: str) -> bool:
     """True when a group that is repeated holds something that is repeated without a small bound: ``(a+)*``, ``(.*x){9}``."""
     groups = [False]
-    tokens = _tokens(pattern)
-    for number, token in enumerate(tokens):
-        if token.startswith("("):
+    pieces = _pieces(pattern)
+    for number, piece in enumerate(pieces):
+        if piece.startswith("("):
             groups.append(False)
-        elif token == ")":
+        elif piece == ")":
             inner = groups.pop() if len(groups) > 1 else False
-            after = tokens[number + 1] if number + 1 < len(tokens) else ""
+            after = pieces[number + 1] if number + 1 < len(pieces) else ""
             repeated = after in ("*", "+") or after.startswith("{")
             if inner and repeated:
                 return True
             groups[-1] = groups[-1] or inner or repeated
-        elif token in ("*", "+") or (token.startswith("{") and len(token) > 1):
+        elif piece in ("*", "+") or (piece.startswith("{") and len(piece) > 1):
             groups[-1] = True
     return False
 
 
 def literals_of(pattern: str) -> tuple[str, ...]:
     """Texts of which every match of ``pattern`` contains one, found without running it; () when there are none."""
-    tokens = _tokens(pattern)
+    pieces = _pieces(pattern)
     # A flag group such as (?i) changes what the text means.
-    if any(token.startswith("(?") and set(token) & set("imsxLau") for token in tokens):
+    if any(piece.startswith("(?") and set(piece) & set("imsxLau") for piece in pieces):
         return ()
-    return tuple(dict.fromkeys(_alternatives(tokens)))
+    return tuple(dict.fromkeys(_alternatives(pieces)))
 
 
-def _alternatives(tokens: list[str]) -> tuple[str, ...]:
+def _alternatives(pieces: list[str]) -> tuple[str, ...]:
     """One literal for each alternative at the top level, or ()."""
     found: list[str] = []
-    for branch in _branches(tokens):
+    for branch in _branches(pieces):
         literals = _best(branch)
         if not literals:
             return ()
@@ -127,41 +127,41 @@ def _alternatives(tokens: list[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _branches(tokens: list[str]) -> list[list[str]]:
+def _branches(pieces: list[str]) -> list[list[str]]:
     branches: list[list[str]] = [[]]
     depth = 0
-    for token in tokens:
-        depth += 1 if token.startswith("(") else -1 if token == ")" else 0
-        if token == "|" and depth == 0:
+    for piece in pieces:
+        depth += 1 if piece.startswith("(") else -1 if piece == ")" else 0
+        if piece == "|" and depth == 0:
             branches.append([])
         else:
-            branches[-1].append(token)
+            branches[-1].append(piece)
     return branches
 
 
-def _best(tokens: list[str]) -> tuple[str, ...]:
+def _best(pieces: list[str]) -> tuple[str, ...]:
     """Of one alternative: its longest plain text, or the texts of a group when those are longer."""
     best: tuple[str, ...] = ()
     current, group, opening, depth = "", [""], "", 0
-    for number, token in enumerate(tokens):
-        after = tokens[number + 1] if number + 1 < len(tokens) else ""
+    for number, piece in enumerate(pieces):
+        after = pieces[number + 1] if number + 1 < len(pieces) else ""
         optional = after in ("?", "*") or after.startswith("{")
-        if token.startswith("("):
+        if piece.startswith("("):
             if depth == 0:
-                group, opening = [], token
+                group, opening = [], piece
             else:
-                group.append(token)
+                group.append(piece)
             depth += 1
-        elif token == ")":
+        elif piece == ")":
             depth -= 1
             if depth == 0:
                 if opening in ("(", "(?:") and not optional:
                     best = _longer(best, _alternatives(group))
             else:
-                group.append(token)
+                group.append(piece)
         elif depth > 0:
-            group.append(token)
-        elif (plain := _plain(token)) and not optional:
+            group.append(piece)
+        elif (plain := _plain(piece)) and not optional:
             current += plain
             best = _longer(best, (current,))
             if after != "+":
@@ -175,8 +175,8 @@ def _longer(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     return max(one, other, key=lambda texts: min(map(len, texts), default=0)) if min(map(len, other), default=0) >= 3 else one
 
 
-def _plain(token: str) -> str:
-    """The character that ``token`` stands for, or ""."""
-    if len(token) == 1:
-        return "" if token in _META else token
-    return token[1] if len(token) == 2 and token[0] == "\\" and not token[1].isalnum() else ""
+def _plain(piece: str) -> str:
+    """The character that ``piece`` stands for, or ""."""
+    if len(piece) == 1:
+        return "" if piece in _META else piece
+    return piece[1] if len(piece) == 2 and piece[0] == "\\" and not piece[1].isalnum() else ""

@@ -188,9 +188,7 @@ def _check_when(when: object, where: str, book: _Book) -> None:
         if key not in _WHEN:
             book.faults.append(f"{where}: when: unknown key {key!r} (known: {', '.join(sorted(_WHEN))})")
         elif not isinstance(value, _WHEN[key]) or (key == "gfx" and not _is_texts(value)):
-            book.faults.append(
-                f"{where}: when.{key} must be {'a list of gfx names' if key == 'gfx' else 'true or false'}"
-            )
+            book.faults.append(f"{where}: when.{key} must be {'a list of gfx names' if key == 'gfx' else 'true or false'}")
 
 
 def _list(row: Mapping[str, Any], key: str) -> list[str]:

@@ -9,9 +9,7 @@ from collections.abc import Iterable, Iterator
 LONGEST = 2048
 """Characters of a line that are looked at: of a longer one its start and its end."""
 _SEGMENTS = 64
-_ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|[\]PX^_][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[ -/]{0,3}[0-~])"
-)
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|[\]PX^_][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[ -/]{0,3}[0-~])")
 # C0 but the tab, DEL, C1, and what turns the direction of text or hides in it.
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 _WIDE_SAMPLE = 400
