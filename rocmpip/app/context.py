@@ -57,6 +57,29 @@ class Context:
     def installed_versions(self) -> dict[str, str]:
         return {dist.name: dist.version for dist in self.installed}
 
+    @cached_property
+    def python(self) -> str:
+        """The Python version that the request is for: "3.11.7", or what --python-version says ("3.14" for 314 too)."""
+        text = self.request.python_version
+        if text.isdigit() and len(text) > 1:
+            return f"{text[0]}.{text[1:]}"
+        return text or self.target.version
+
+    @cached_property
+    def tags(self) -> tuple[str, ...]:
+        """Wheel tags that the request is for, best first: the target's, or those of pip's --platform, --python-version and kin."""
+        from rocmpip.target.environment import supported_tags
+
+        request = self.request
+        found = supported_tags(
+            self.target,
+            platforms=request.platforms,
+            python_version=request.python_version,
+            abis=request.abis,
+            implementation=request.implementation,
+        )
+        return tuple(found)
+
     def recipe_context(self, torch: str = "", *, name: str = "", backend: str = "") -> RecipeContext:
         """What recipes match on, with ``torch`` the version that the build will see.
 

@@ -131,7 +131,6 @@ def choose(
 ) -> FamilyChoice:
     """The family choice for this run. Raises NoPlan(40) with the table of what was tried, NetworkError(42)."""
     from rocmpip.plan.choose import choose_family
-    from rocmpip.target.environment import supported_tags
 
     requirements: dict[str, SpecifierSet] = {"torch": SpecifierSet()}
     for table in (asked.family, asked.family_constraints, extra):
@@ -140,7 +139,7 @@ def choose(
                 requirements[name] = requirements.get(name, SpecifierSet()) & specifier
     return choose_family(
         platform=context.platform,
-        python_tags=supported_tags(context.target),
+        python_tags=context.tags,
         requirements=requirements,
         conflicts=tuple(conflicts),
         catalogue=context.catalogue,

@@ -162,7 +162,7 @@ class Policy:
             bounds = SpecifierSet(requires_python)
         except InvalidSpecifier:
             return True
-        return bounds.contains(self.context.target.version, prereleases=True)
+        return bounds.contains(self.context.python, prereleases=True)
 
     # -- routes --------------------------------------------------------------------------------------------------
 

@@ -90,6 +90,62 @@ class TargetSource(IndexSource):
             super().prefetch(name, text, extras)
 
 
+class ChosenExtras(Mapping[str, tuple[str, ...]]):
+    """The extras of the choice of torch's build (device-gfx942), from the moment it is made: also for a torch that only comes along."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    @property
+    def _now(self) -> Mapping[str, tuple[str, ...]]:
+        made = self._policy.family.made
+        return made.extras if made is not None else {}
+
+    def __getitem__(self, name: str) -> tuple[str, ...]:
+        return self._now[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._now)
+
+    def __len__(self) -> int:
+        return len(self._now)
+
+
+class ChosenVersions(Mapping[str, str]):
+    """Versions to keep while they fit: ``stay``, and those of the choice of torch's build from the moment it is made."""
+
+    def __init__(self, stay: Mapping[str, str], policy: Policy) -> None:
+        self._stay = stay
+        self._policy = policy
+
+    @property
+    def _now(self) -> Mapping[str, str]:
+        made = self._policy.family.made
+        return self._stay if made is None else {**made.pins, **self._stay}
+
+    def __getitem__(self, name: str) -> str:
+        return self._now[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._now)
+
+    def __len__(self) -> int:
+        return len(self._now)
+
+
+def family_constraints(context: Context, pins: Mapping[str, str]) -> list[RequirementLine]:
+    """The user's constraints on the torch family, as a ROCm build can meet them (a +cu label drops out); held names have theirs."""
+    from packaging.specifiers import SpecifierSet
+
+    from rocmpip.plan.family_ask import eased
+
+    return [
+        replace(line, specifier=str(eased(line.name, SpecifierSet(line.specifier))[0]), hashes=())
+        for line in context.request.constraints
+        if line.name not in pins and context.catalogue.is_family(line.name) and not (line.url or line.path)
+    ]
+
+
 @dataclass(frozen=True)
 class Solution:
     """The resolver's answer in the plan's terms. ``parents``: every name of the answer → who needs it."""
@@ -119,19 +175,10 @@ def preferred(context: Context, asked: Asked, installed: Mapping[str, Installed]
 
 
 def target_rules(context: Context) -> Rules:
-    from rocmpip.target.environment import supported_tags
-
     request = context.request
-    tags = supported_tags(
-        context.target,
-        platforms=request.platforms,
-        python_version=request.python_version,
-        abis=request.abis,
-        implementation=request.implementation,
-    )
     return Rules.for_target(
-        tags,
-        request.python_version or context.target.version,
+        context.tags,
+        context.python,
         no_binary=frozenset(request.no_binary),
         only_binary=frozenset(request.only_binary),
         prefer_binary=request.prefer_binary,
@@ -139,15 +186,9 @@ def target_rules(context: Context) -> Rules:
     )
 
 
-def requirement_lines(asked: Asked, policy: Policy, replaced: Sequence[RequirementLine]) -> list[RequirementLine]:
+def requirement_lines(asked: Asked, replaced: Sequence[RequirementLine]) -> list[RequirementLine]:
     """What the resolver starts from: the user's lines (hashes of CUDA files dropped from family lines) and our own additions."""
-    choice = policy.family.made
-    lines: list[RequirementLine] = []
-    for line in asked.plain:
-        if line.name in asked.family:
-            added = choice.extras.get(line.name, ()) if choice else ()
-            line = replace(line, hashes=(), extras=tuple(dict.fromkeys((*line.extras, *added))))
-        lines.append(line)
+    lines = [replace(line, hashes=()) if line.name in asked.family else line for line in asked.plain]
     lines.extend(direct.line for direct in asked.direct)
     lines.extend(replaced)
     return lines
@@ -185,7 +226,8 @@ def solve(
     constraints = [
         line for line in context.request.constraints if not (line.name in pins or context.catalogue.is_family(line.name))
     ]
-    lines = requirement_lines(asked, policy, replaced)
+    bounds = [*constraints, *family_constraints(context, pins), *family]
+    lines = requirement_lines(asked, replaced)
     active = context.platform.state != "none"
     with TargetSource(
         client,
@@ -195,22 +237,23 @@ def solve(
         markers=Markers(context.markers),
         find_links=context.request.index.find_links,
         route=policy.route,
-        bounds=[*lines, *constraints, *family],
+        bounds=[*lines, *bounds],
         source_metadata=source_metadata,
         pre=context.request.pre,
     ) as source:
         resolution = resolve(
             lines,
-            [*constraints, *family],
+            bounds,
             source=source,
             environment=context.markers,
             rules=source.rules,
             options=Options(
                 pre=context.request.pre,
                 pip_rules=True,
-                preferred=stay,
+                preferred=ChosenVersions(stay, policy),
                 no_deps=context.request.no_deps,
                 require_hashes=context.request.require_hashes,
+                extras=ChosenExtras(policy),
             ),
             forbidden=context.catalogue.forbidden if active else None,
         )

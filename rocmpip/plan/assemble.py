@@ -84,17 +84,18 @@ def closure(
     roots: Mapping[str, tuple[str, ...]],
     packages: Mapping[str, tuple[str, ...]],
     environment: Mapping[str, str],
+    added: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, list[str]]:
     """Every name reachable from ``roots`` (name → extras) through ``packages`` (name → requires_dist), with who asked.
 
-    The value lists the names that require it, in the order they were met; a root that nobody requires has an empty list.
+    ``added`` are extras that a name has whoever asks for it. The value lists the names that require it, in the order they were met; a root that nobody requires has an empty list.
     """
     parents: dict[str, list[str]] = {name: [] for name in roots}
     seen: set[tuple[str, str]] = set()
     queue: list[tuple[str, tuple[str, ...]]] = list(roots.items())
     while queue:
         name, extras = queue.pop(0)
-        todo = [extra for extra in ("", *extras) if (name, extra) not in seen]
+        todo = [extra for extra in dict.fromkeys(("", *extras, *(added or {}).get(name, ()))) if (name, extra) not in seen]
         seen.update((name, extra) for extra in todo)
         if not todo:
             continue
@@ -113,9 +114,8 @@ def assemble(resolved: Sequence[Resolved], facts: Facts, *, kept: Sequence[str] 
     requires = {name: dist.requires_dist for name, dist in facts.installed.items()}
     requires.update({name: item.requires_dist for name, item in by_name.items()})
     roots = {name: extras for name, (extras, _) in facts.roots.items()}
-    for item in resolved:
-        roots.setdefault(item.name, item.extras) if item.requested else None
-    parents = closure(roots, requires, facts.environment)
+    roots.update({item.name: item.extras for item in resolved if item.requested})
+    parents = closure(roots, requires, facts.environment, {item.name: item.extras for item in resolved})
     here = {*kept, *(name for name in parents if name in facts.installed)} - set(by_name)
     names = [*by_name, *sorted(name for name in here if name in facts.installed)]
     items = [_item(name, by_name.get(name), parents.get(name, []), facts) for name in names]

@@ -78,8 +78,8 @@ class Policy:
     """Project → the version to take as long as it fits (installed, or pinned by the lock)."""
     forbidden: Callable[[str], str | None] = lambda name: None
     """Why a name must never be installed, or None."""
-    extra_extras: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Extras that every candidate of a project gets (torch → device-gfx942)."""
+    extra_extras: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    """Extras that every candidate of a project gets (torch → device-gfx942), normalised."""
     no_deps: bool = False
 
 
@@ -174,9 +174,8 @@ class Provider(AbstractProvider[Need, Choice, str]):
 
     def _matches(self, name: str, needs: Sequence[Need], refused: set[Choice]) -> Iterator[Choice]:
         policy = self.policy
-        extras = policy.extra_extras.get(name, frozenset()).union(*(one.extras for one in needs))
         if reason := policy.forbidden(name):
-            choice = self._choice(self._forbid(name, reason), extras)
+            choice = self._choice(self._forbid(name, reason), self._extras(name, needs))
             if choice not in refused:
                 yield choice
             return
@@ -185,14 +184,19 @@ class Provider(AbstractProvider[Need, Choice, str]):
         if url is not None:
             candidate = self._direct_candidate(url)
             if all(self._meets(one, candidate) for one in (*needs, *constraints)):
-                choice = self._choice(candidate, extras)
+                choice = self._choice(candidate, self._extras(name, needs))
                 if choice not in refused:
                     yield choice
             return
         for candidate in self._fitting(name, [one.spec for one in (*needs, *constraints) if one.spec.text], needs):
-            choice = self._choice(candidate, extras)
+            choice = self._choice(candidate, self._extras(name, needs))
             if choice not in refused:
                 yield choice
+
+    def _extras(self, name: str, needs: Sequence[Need]) -> frozenset[str]:
+        """What is asked of a project beside itself. Called after its candidates were fetched: that may decide the added extras."""
+        added = self.policy.extra_extras.get(name, ())
+        return frozenset(added).union(*(one.extras for one in needs))
 
     def _fitting(self, name: str, specs: Sequence[Any], needs: Sequence[Need]) -> Iterator[Candidate]:
         """Candidates that all specifiers hold, in the order they should be tried."""

@@ -39,6 +39,9 @@ class Options:
     no_deps: bool = False
     require_hashes: bool = False
     """Every package needs an exact pin and hashes from the user (pip's hash mode)."""
+    extras: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    """Normalised extras that a project gets whoever asks for it (torch → device-gfx942). Read after the project's candidates were
+    fetched, so that the choice which that brings about may fill it."""
     max_rounds: int = MAX_ROUNDS
 
 
@@ -250,7 +253,9 @@ def _policy(
     for one in said:
         if one.spec.pin:
             yanked[one.name] = (*yanked.get(one.name, ()), one.spec.pin)
-    extras = {name: frozenset(map(normalise, given)) for name, given in option.extras.items()} if option else {}
+    extras: Mapping[str, Iterable[str]] = options.extras
+    if option:
+        extras = {name: frozenset(map(normalise, given)) for name, given in option.extras.items()}
     return Policy(
         rules=rules,
         markers=markers,
