@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
 
 def guarded(command: str, as_json: bool, work: Callable[[], int]) -> int:
     """Run ``work``; every error ends as words on stderr or as the one envelope on stdout."""
-    from rocmpip.cli.group import fail, internal
+    from rocmpip.cli.group import fail, last_net
 
     try:
         return work()
@@ -32,7 +32,7 @@ def guarded(command: str, as_json: bool, work: Callable[[], int]) -> int:
     except BrokenPipeError:
         return 0
     except Exception as problem:
-        return fail(command, as_json, internal(problem))
+        return fail(command, as_json, last_net(problem))
 
 
 def _install(argv: Sequence[str]) -> int:

@@ -79,7 +79,19 @@ def run(argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as problem:  # the last net: a person gets words, the details go to a file
-        return fail(name, as_json, internal(problem))
+        return fail(name, as_json, last_net(problem))
+
+
+def last_net(problem: Exception) -> RocmpipError:
+    """What an exception that nobody expected is told as: an interruption that Python or a library wrapped, else a fault of ours."""
+    cause: BaseException | None = problem
+    for _ in range(100):
+        if isinstance(cause, Interrupted):
+            return cause
+        if isinstance(cause, KeyboardInterrupt):
+            return Interrupted("interrupted")
+        cause = (cause.__cause__ or cause.__context__) if cause else None
+    return internal(problem)
 
 
 def internal(problem: Exception) -> InternalError:

@@ -37,6 +37,15 @@ def _interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
 
+def _cancelled() -> None:
+    """End as pip does where it can: with its words and no traceback."""
+    try:
+        sys.stderr.write("ERROR: Operation cancelled by user\n")
+    except (OSError, ValueError):
+        pass
+    sys.exit(130)
+
+
 def _end(number: int, frame: object) -> None:
     """SIGTERM: end what we started, then end as SIGTERM ends a program."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -110,7 +119,16 @@ if __name__ == "__main__":
     _watch(int(_parent))
     _say_places(os.environ.pop("ROCMPIP_LOOKING", ""))
     sys.argv[:] = ["pip"] + sys.argv[3:]
-    if _runner:
-        runpy.run_path(_runner, run_name="__main__")
-    else:
-        runpy.run_module("pip", run_name="__main__")
+    try:
+        if _runner:
+            runpy.run_path(_runner, run_name="__main__")
+        else:
+            runpy.run_module("pip", run_name="__main__")
+    except Exception:
+        # An interrupt within a class body comes out as a RuntimeError of Python's.
+        if not _last[0]:
+            raise
+        _cancelled()
+    except KeyboardInterrupt:
+        # pip itself tells of one, but not while its modules are being imported.
+        _cancelled()
