@@ -12,7 +12,7 @@ from rocmpip.app.policy import Policy
 from rocmpip.app.request import sorted_request
 from rocmpip.app.sdists import SdistReader
 from rocmpip.app.session import Session
-from rocmpip.app.solve import requirement_lines
+from rocmpip.app.solve import ChosenExtras, ChosenVersions, family_constraints, requirement_lines
 from rocmpip.index.client import Client
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.packages import File
@@ -72,12 +72,16 @@ def _ground(session: Session, reader: SdistReader) -> Ground:
         return file, ("_torch-extension" if pin.name in reader.need_torch else "")
 
     return Ground(
-        lines=requirement_lines(session.asked, policy, ()),
-        constraints=[line for line in context.request.constraints if not catalogue.is_family(line.name)],
+        lines=requirement_lines(session.asked, ()),
+        constraints=[
+            *(line for line in context.request.constraints if not catalogue.is_family(line.name)),
+            *family_constraints(context, {}),
+        ],
         source_metadata=reader.metadata,
         route=policy.route,
         forbidden=catalogue.forbidden,
-        preferred=made.pins if made else {},
+        preferred=lambda pins: ChosenVersions(pins, policy),
+        extras=ChosenExtras(policy),
         origin=origin,
         family=made.family if made else "",
         rocm=str(made.rocm) if made else "",

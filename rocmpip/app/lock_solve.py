@@ -37,7 +37,9 @@ class Ground:
     source_metadata: Callable[[File], bytes]
     route: Callable[[str], Route | None] | None = None
     forbidden: Callable[[str], str | None] | None = None
-    preferred: Mapping[str, str] = field(default_factory=dict)
+    preferred: Callable[[Mapping[str, str]], Mapping[str, str]] = dict
+    """From the pins of the existing lock to the versions that are taken while they fit."""
+    extras: Mapping[str, Sequence[str]] = field(default_factory=dict)
     origin: Callable[[Pin], tuple[File | None, str]] = lambda pin: (pin.file, "")
     """The real file of a pin, and the recipe that builds it ("" for none)."""
     family: str = ""
@@ -130,18 +132,9 @@ def plain_ground(context: Context, client: Client) -> Iterator[Ground]:
 
 def target_rules(context: Context) -> Rules:
     """What makes a file fit the context's target."""
-    from rocmpip.target.environment import supported_tags
-
     request = context.request
-    tags = supported_tags(
-        context.target,
-        platforms=request.platforms,
-        python_version=request.python_version,
-        abis=request.abis,
-        implementation=request.implementation,
-    )
     return Rules.for_target(
-        tags,
+        context.tags,
         context.target.version,
         no_binary=frozenset(request.no_binary),
         only_binary=frozenset(request.only_binary),
@@ -171,7 +164,8 @@ def resolve_on(ground: Ground, context: Context, client: Client, keep: Keep, whe
             rules=source.rules,
             options=Options(
                 pre=request.pre,
-                preferred={**keep.pins, **ground.preferred},
+                preferred=ground.preferred(keep.pins),
+                extras=ground.extras,
                 no_deps=request.no_deps,
                 require_hashes=request.require_hashes,
             ),
