@@ -106,6 +106,9 @@ def parse_request(
     return _with_lines(request, requirements, constraints, build_constraints), _ours(values, words, extra, python, cwd)
 
 
+_LONGEST = 86400.0 * 365
+"""More seconds than any server is waited for, and few enough for a socket."""
+
 _NAMING = ("editables", "requirements", "groups", "scripts")
 
 
@@ -272,12 +275,20 @@ def _index(values: Values, scope: Scope, env: Mapping[str, str]) -> IndexOptions
         cert=expand_user(values.text("cert"), env),
         client_cert=expand_user(values.text("client_cert"), env),
         proxy=values.text("proxy"),
-        timeout=float(values.text("timeout")) if values.given("timeout") else 15.0,
+        timeout=_timeout(values),
         retries=values.number("retries") if values.given("retries") else 5,
         keyring_provider=values.text("keyring_provider") or "auto",
         no_input=values.flag("no_input"),
         no_proxy_env=values.flag("no_proxy_env"),
     )
+
+
+def _timeout(values: Values) -> float:
+    """Seconds. pip fails inside for what no socket takes (0, a negative number, nan); it is a wrong command line."""
+    seconds = float(values.text("timeout")) if values.given("timeout") else 15.0
+    if not 0 < seconds <= _LONGEST:
+        raise UsageError(f"option --timeout: must be a number of seconds above 0: {values.text('timeout')!r}")
+    return seconds
 
 
 def _absolute(places: Sequence[str], reading: Reading) -> tuple[str, ...]:

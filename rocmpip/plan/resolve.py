@@ -204,10 +204,17 @@ def _roots(requirements: Iterable[RequirementLine], markers: Markers, source: So
                 line=line,
             )
         roots.append(wanted)
+    # The same line again and again (files that repeat each other) costs the search its square.
+    roots = list({_identity(one): one for one in reversed(roots)}.values())[::-1]
     for wanted in roots:
         if not wanted.url:
             source.prefetch(wanted.name, wanted.spec.text, wanted.extras)
     return roots
+
+
+def _identity(one: Need) -> tuple[object, ...]:
+    """Equal for two needs that say the same."""
+    return one.name, one.spec.text, one.extras, one.url, one.line.hashes if one.line else ()
 
 
 def _hash_mode(roots: Sequence[Need], bounds: Sequence[Need], rules: Rules, options: Options) -> Rules:
