@@ -81,7 +81,7 @@ def _recipe(
     dists: Sequence[InstalledDist],
 ) -> tuple[ResolvedRecipe | None, frozenset[str], str]:
     """(recipe, names its build requirements bring, why it refuses): for the version asked for, else the newest tested."""
-    from rocmpip.app.layers import load_layers
+    from rocmpip.app.recipe import load_layers
 
     name, _, version = package.partition("==")
     book = load_layers(settings, env, cwd)

@@ -53,7 +53,7 @@ def driver(look: Look) -> Check:
 
 def _not_taken(look: Look, idle: Sequence[Gpu], name: str, title: str) -> Check:
     """A GPU on the bus that the compute driver does not list."""
-    evidence = [", ".join(f"{gpu.gfx} at {gpu.location}" for gpu in idle) + " on the PCI bus"]
+    evidence = [", ".join(f"{gpu.gfx} ({gpu.pci_id}) at {gpu.location}" for gpu in idle) + " on the PCI bus"]
     if look.platform.driver:
         evidence += ["/sys/class/kfd lists no GPU", f"{MODULE} is loaded"]
         why = "the driver is loaded but did not take the GPU for computing: the kernel's log tells why"

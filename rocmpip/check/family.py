@@ -10,11 +10,12 @@ from pathlib import Path
 
 from rocmpip.catalogue.catalogue import Catalogue
 from rocmpip.model.machine import InstalledDist
+from rocmpip.model.names import normalise
 from rocmpip.model.rocm import rocm_of_label
 
 TRITONS = ("triton", "triton-rocm", "pytorch-triton-rocm", "pytorch-triton")
 """Names that all install into site-packages/triton."""
-_LIMIT = 64 << 20
+_REQUIRES = re.compile(r"Requires-Dist:\s*([A-Za-z0-9._-]+)")
 _ASSIGNED = re.compile(r"^(\w+)(?:\s*:[^=]+)?\s*=\s*(None|'[^']*'|\"[^\"]*\")", re.MULTILINE)
 
 
@@ -41,6 +42,21 @@ def record(dist: InstalledDist) -> tuple[str, ...]:
             return tuple(row[0] for row in csv.reader(line for line in stream) if row and row[0])
     except (OSError, csv.Error):
         return ()
+
+
+def requires(dist: InstalledDist, name: str) -> bool:
+    """True when its metadata requires ``name`` unconditionally."""
+    try:
+        with (Path(dist.path) / "METADATA").open(encoding="utf-8", errors="replace") as stream:
+            for line in stream:
+                if not line.strip():
+                    return False
+                found = _REQUIRES.match(line)
+                if found and normalise(found.group(1)) == name and "extra" not in line.partition(";")[2]:
+                    return True
+    except OSError:
+        return False
+    return False
 
 
 def brings(dist: InstalledDist, folder: str) -> bool:

@@ -175,11 +175,13 @@ def _missing(site: Site, name: str, missing: Sequence[Missing], folder: object) 
 
 
 def _reach(site: Site, libraries: Sequence[str], name: str) -> tuple[str, ...]:
-    """A root that has all of them needs only to be named; else another ROCm is wanted."""
+    """A root that has all of them needs only to be named; ROCm 7 and later come from pip too; else another build is wanted."""
     for root in site.platform.roots:
         folder = f"{root.path}/lib"
         if root.path and all(os.path.exists(site.place(f"{folder}/{library}")) for library in libraries):  # noqa: PTH110
             return (f"export LD_LIBRARY_PATH={folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}",)
+    if "libamdhip64.so.7" in libraries or "libhipblas.so.3" in libraries:
+        return ("rocmpip install 'rocm[libraries]'",)
     return (f"rocmpip install --force-reinstall {name}",)
 
 

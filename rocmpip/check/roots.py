@@ -130,14 +130,24 @@ def _drop_lines(look: Look, file: str, bad: Callable[[str], bool]) -> tuple[str,
     wrong = [folder for folder in folders if bad(folder)]
     if len(wrong) == len(folders):
         return (f"rm {file}", "ldconfig")
-    return (*(f"sed -i '\\|^{folder}/*[[:space:]]*$|d' {file}" for folder in wrong), "ldconfig")
+    return (*(f"sed -i '\\|{folder.removeprefix('/opt/')}[/ ]*$|d' {file}" for folder in wrong), "ldconfig")
 
 
 def loader(look: Look) -> Check:
     """Folders of a removed ROCm that the loader is still told to search."""
     name, title = "loader", "the loader's ROCm folders exist"
-    gone = [(folder, file) for folder, file in look.loader_lines if "rocm" in folder and not look.is_folder(folder)]
-    listed = [folder for folder in look.folders("LD_LIBRARY_PATH") if "rocm" in folder.lower() and not look.is_folder(folder)]
+    # What lies below a broken /opt/rocm is that link's matter.
+    aside = "/opt/rocm" if look.tree.leads_nowhere("/opt/rocm") else ""
+    gone = [
+        (folder, file)
+        for folder, file in look.loader_lines
+        if "rocm" in folder and not look.is_folder(folder) and not (aside and below(folder, aside))
+    ]
+    listed = [
+        folder
+        for folder in look.folders("LD_LIBRARY_PATH")
+        if "rocm" in folder.lower() and not look.is_folder(folder) and not (aside and below(folder, aside))
+    ]
     evidence = [f"{file} names {folder}, which is not there" for folder, file in gone]
     evidence += [f"LD_LIBRARY_PATH names {folder}, which is not there" for folder in listed]
     if not evidence:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocmpip.check.family import requires
 from rocmpip.check.inventory import Dist, Inventory
 from rocmpip.check.linker import Files, Process, Search, read_cache, shared_files
 from rocmpip.machine.files import Tree
@@ -136,7 +137,7 @@ class Site:
 
     def process(self, dist: Dist) -> Process:
         """A fresh process in the state in which the distribution's files are loaded."""
-        return (self.with_torch if dist.torch or dist.name == "torch" else self.python).copy()
+        return (self.with_torch if dist.torch or dist.name == "torch" or requires(dist.dist, "torch") else self.python).copy()
 
 
 def rocm_of(site: Site, path: str) -> str:
