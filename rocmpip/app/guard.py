@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmpip.argv.config import PipConfig
+from rocmpip.argv.config import PipConfig, Sections
 from rocmpip.model.errors import InputError, Refused
 from rocmpip.model.machine import TargetEnv
 from rocmpip.model.rocm import rocm_of_label
@@ -94,39 +94,30 @@ def on(target: TargetEnv, env: Mapping[str, str], catalogue: Catalogue) -> Guard
     places = files.Files(Path(target.prefix))
     text = files.read(places.conf)
     present = files.without_guard(text, places.reference) if text is not None else None
-    hidden = hidden_constraints(target, env, places, present)
-    changed = files.with_guard(present, places.reference, hidden, places.conf)
-    files.write(places.constraints, _HEAD + "\n".join(lines) + "\n")
+    sections = files.sections_for(present, places.reference, _below(target, env, places, present), places.conf)
+    changed = files.with_guard(present, places.reference, sections, places.conf)
+    files.write(places.constraints, _HEAD + "".join(f"{line}\n" for line in lines))
     if changed != text:
         files.write(places.conf, changed)
     return look(target)
 
 
-def hidden_constraints(
-    target: TargetEnv, env: Mapping[str, str], places: files.Files, present: str | None
-) -> dict[str, tuple[str, ...]]:
-    """Section → the constraint files that the guard's line stands before there: [global], and each command that has its own.
-
-    From every configuration file that pip reads, highest last, so that what a user's own file says goes on counting.
-    """
+def _below(target: TargetEnv, env: Mapping[str, str], places: files.Files, present: str | None) -> Sections:
+    """What the environment's own pip.conf (``present``) and the files that it goes before say together."""
     from rocmpip.argv.config import merge, parse_pip_config
     from rocmpip.target.config import config_files
 
-    parsed = []
+    # Whatever PIP_CONFIG_FILE says now, the guard is for a pip that is started without it.
+    env = {name: value for name, value in env.items() if name != "PIP_CONFIG_FILE"}
+    parsed: list[tuple[str, Sections]] = []
     for path in config_files(env, target.prefix):
-        own = path == places.conf
-        text = present if own else files.read(path) if path.is_file() else None
+        if path == places.conf:
+            parsed.append((str(path), files.sections_of(present or "", path)))
+            break
+        text = files.read(path) if path.is_file() else None
         if text:
-            parsed.append((str(path), files.sections_of(text, path) if own else parse_pip_config(text, str(path))))
-        if own:
-            break  # what goes before the environment's own file is not hidden by it
-    config = merge(parsed)
-    found = {"global": tuple(config.sections.get("global", {}).get(files.KEY, "").split())}
-    for command in files.COMMANDS:
-        value = config.sections.get(command, {}).get(files.KEY, "")
-        if value:
-            found[command] = tuple(value.split())
-    return found
+            parsed.append((str(path), parse_pip_config(text, str(path))))
+    return merge(parsed).sections
 
 
 def off(target: TargetEnv) -> bool:
@@ -212,12 +203,12 @@ def _why_not_read(env: Mapping[str, str], target: TargetEnv, places: files.Files
     config = read_config(env, target.prefix)
     if str(places.conf) not in config.files:
         return ["PIP_CONFIG_FILE keeps pip from reading the environment's own pip.conf"]
-    shadowed = [
-        section
-        for section in ("global", *files.COMMANDS)
-        if (value := config.sections.get(section, {}).get(files.KEY)) and not files.names_guard(value, places.reference)
+    overall = config.sections.get("global", {}).get(files.KEY, "")
+    return [
+        f"another configuration file has a constraint for pip {command}: rocmpip guard on"
+        for command in files.COMMANDS
+        if not files.names_guard(config.sections.get(command, {}).get(files.KEY) or overall, places.reference)
     ]
-    return [f"another configuration file has a constraint for [{section}]: rocmpip guard on" for section in shadowed]
 
 
 def target_of(python: str, env: Mapping[str, str], cwd: str) -> TargetEnv:

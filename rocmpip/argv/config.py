@@ -33,16 +33,20 @@ def normal_key(name: str) -> str:
     return name.lower().replace("_", "-").removeprefix("--")
 
 
+class _Parser(configparser.RawConfigParser):
+    def optionxform(self, optionstr: str) -> str:
+        return normal_key(optionstr)
+
+
 def parse_pip_config(text: str, filename: str = "pip.conf") -> dict[str, dict[str, str]]:
     """The sections of one configuration file. Raises InputError in pip's words when it is no configuration file."""
-    parser = configparser.RawConfigParser()
+    parser = _Parser()
     try:
         parser.read_string(text, source=filename)
     except configparser.Error as problem:
         message = "Configuration file could not be loaded."
         raise InputError(message, why=str(problem).replace("\n", " "), hint=f"mend {filename}") from None
-    # As in pip, two spellings of one key (no-index, --no-index) may stand in one section, and the later one counts.
-    return {section: {normal_key(key): value for key, value in parser.items(section)} for section in parser.sections()}
+    return {section: dict(parser.items(section)) for section in parser.sections()}
 
 
 def merge(files: Sequence[tuple[str, Sections]]) -> PipConfig:

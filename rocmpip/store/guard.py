@@ -1,8 +1,8 @@
 """The guard's two files in an environment: a constraints file, and lines in pip.conf that lead every pip to it.
 
 pip reads ``PREFIX/pip.conf`` for that environment whatever starts it. Lines of others stay byte for byte; ours stand between two
-markers. In a section that has a ``constraint`` already, ours is spelled ``--constraint``: to pip the same key, of which
-the later one counts, so it repeats what it hides.
+markers. A section may hold one ``constraint`` alone, and pip takes a command's section before [global]: where [global] has one,
+ours goes to the commands' sections and repeats what it hides.
 """
 
 from __future__ import annotations
@@ -107,17 +107,43 @@ def names_guard(value: str, reference: str) -> bool:
     return reference in value.split()
 
 
+def sections_for(
+    text: str | None, reference: str, merged: Mapping[str, Mapping[str, str]], path: Path
+) -> dict[str, tuple[str, ...]]:
+    """Section → the constraint files that the guard's line there would hide, and so repeats.
+
+    ``text``: the pip.conf without the guard's lines. ``merged``: what this file and those below it say together.
+    Raises InputError for a broken file, and for one in which a command's section has a constraint of its own.
+    """
+    own = sections_of(text or "", path)
+    below = {name: tuple(values.get(KEY, "").split()) for name, values in merged.items()}
+    result: dict[str, tuple[str, ...]] = {}
+    if KEY not in own.get("global", {}):
+        result["global"] = below.get("global", ())
+    for command in COMMANDS:
+        if names_guard(own.get(command, {}).get(KEY, ""), reference):
+            continue
+        if KEY in own.get(command, {}):
+            raise InputError(
+                f"{path} has a constraint of its own in [{command}], and pip takes one alone",
+                hint=f"add {reference} to that line yourself, then run this again; it was not changed",
+            )
+        if below.get(command) or "global" not in result:
+            result[command] = below.get(command) or below.get("global", ())
+    return result
+
+
 def with_guard(text: str | None, reference: str, hidden: Mapping[str, Sequence[str]], path: Path) -> str:
     """``text`` of a pip.conf (None: there is none) with the guard's lines.
 
-    ``hidden``: section → the constraint files that pip would read there without the guard; ``global`` is always among them.
+    ``hidden``: as ``sections_for`` says.
     Raises InputError when the file is broken or lies in no way that lines can be added to.
     """
     before = sections_of(text or "", path)
     result = text or ""
     for section, others in hidden.items():
         value = " ".join((reference, *others))
-        result = _with_line(result, section, value, has_key=KEY in before.get(section, {}), new_file=text is None)
+        result = _with_line(result, section, value, new_file=text is None)
     expected = {name: dict(values) for name, values in before.items()}
     for section, others in hidden.items():
         expected.setdefault(section, {})[KEY] = " ".join((reference, *others))
@@ -129,7 +155,7 @@ def with_guard(text: str | None, reference: str, hidden: Mapping[str, Sequence[s
     return result
 
 
-def _with_line(text: str, section: str, value: str, *, has_key: bool, new_file: bool) -> str:
+def _with_line(text: str, section: str, value: str, *, new_file: bool) -> str:
     lines = text.splitlines(keepends=True)
     newline = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     header = next((n for n, line in enumerate(lines) if (m := _HEADER.match(line)) and m[2] == section), None)
@@ -137,18 +163,18 @@ def _with_line(text: str, section: str, value: str, *, has_key: bool, new_file: 
     if header is None:
         at, indent = len(lines), ""
     else:
-        following = (n for n in range(header + 1, len(lines)) if _HEADER.match(lines[n]) and not lines[n][:1].isspace())
+        match = _HEADER.match(lines[header])
+        indent = match[1] if match else ""
+        # What is indented deeper than the header continues a value.
+        following = (n for n in range(header + 1, len(lines)) if (m := _HEADER.match(lines[n])) and len(m[1]) <= len(indent))
         at = next(following, len(lines))
         while at - 1 > header and (not lines[at - 1].strip() or lines[at - 1].lstrip().startswith(("#", ";"))):
             at -= 1
-        match = _HEADER.match(lines[header])
-        indent = match[1] if match else ""
     if at and not lines[at - 1].endswith(("\n", "\r")):
         said.append("no newline before")
         lines[at - 1] += newline
-    key = "--" + KEY if has_key else KEY
     block = [f"{BEGIN}{' (' + ', '.join(said) + ')' if said else ''} >>>", *([f"[{section}]"] if header is None else [])]
-    block += [f"{key} = {value}", f"{END} <<<"]
+    block += [f"{KEY} = {value}", f"{END} <<<"]
     lines[at:at] = [f"{indent}{line}{newline}" for line in block]
     return "".join(lines)
 
