@@ -41,6 +41,10 @@ class Fetchers(Protocol):
         """Fetch the core metadata of a file; its result is bytes."""
         ...
 
+    def until(self) -> float:
+        """The moment (seconds since 1970) at which the first of the fetched pages goes stale."""
+        ...
+
     def run_one(self, *, wait: bool) -> bool:
         """Handle one finished job; with ``wait``, wait for one. False when none was there (or none is open)."""
         ...
@@ -86,6 +90,9 @@ class Crew:
 
     def metadata(self, file: File, handler: Handler) -> None:
         self.put(lambda: self._client.metadata(file), handler)
+
+    def until(self) -> float:
+        return self._pages.until
 
     def run_one(self, *, wait: bool) -> bool:
         if not self.open:

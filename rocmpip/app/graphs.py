@@ -35,11 +35,11 @@ def resolution_graph(context: Context) -> Graph:
         because: dict[str, tuple[str, ...]] = {}
         if context.platform.state == "none":
             ground = stack.enter_context(plain_ground(context, client))
-            found = resolve_on(ground, context, client, Keep(), ())
+            found, _ = resolve_on(ground, context, client, Keep(), ())
         else:
             from rocmpip.app.lock_rocm import resolve_rocm
 
-            ground, found = resolve_rocm(context, client, Keep(), (), stack)
+            ground, found, _ = resolve_rocm(context, client, Keep(), (), stack)
         nodes: dict[str, Node] = {}
         for name, pin in found.pins.items():
             recipe = ground.origin(pin)[1]

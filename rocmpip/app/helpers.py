@@ -136,6 +136,9 @@ class Helpers:
     def metadata(self, file: File, handler: Handler) -> None:
         self._send(self._number % len(self._sockets), ("metadata", file), handler)
 
+    def until(self) -> float:
+        return min(float(self.ask(helper, ("until",))) for helper in range(len(self._sockets)))
+
     def ask(self, helper: int, question: tuple[Any, ...]) -> Any:
         """Ask one helper and wait for its answer; what else arrives meanwhile is kept for ``run_one``."""
         answer: list[tuple[Any, Exception | None]] = []
@@ -255,7 +258,7 @@ class _Helper:
         while (message := _read(self._sock)) is not None:
             number, _, body = message
             question = pickle.loads(body)  # noqa: S301 - from our maker
-            if question[0] == "more":
+            if question[0] in ("more", "until"):
                 self._ready.put((number, question, None, None))
                 continue
             self._busy += 1
@@ -294,6 +297,8 @@ class _Helper:
     def _worked(self, question: tuple[Any, ...], result: Any) -> tuple[int, bytes]:
         if question[0] == "metadata":
             return _PICKLED, pickle.dumps(result, 5)
+        if question[0] == "until":
+            return _PICKLED, pickle.dumps(self._pages.until, 5)
         key = question[1], question[2]
         if question[0] == "more":
             page = self._seen[key]

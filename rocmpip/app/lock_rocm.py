@@ -23,8 +23,8 @@ _TRIES = 8
 
 def resolve_rocm(
     context: Context, client: Client, keep: Keep, wheelhouse: Sequence[Path], stack: ExitStack
-) -> tuple[Ground, Resolution]:
-    """The ground that can carry the whole set, and the answer on it. Raises NoPlan with the first family's conflict."""
+) -> tuple[Ground, Resolution, float]:
+    """The ground that can carry the whole set, the answer on it, and until when its pages are fresh. Raises NoPlan with the first family's conflict."""
     asked = sorted_request(context)
     session = Session(context, asked, client, Policy(context, asked, client))
     reader = stack.enter_context(SdistReader(session))
@@ -34,7 +34,7 @@ def resolve_rocm(
     for _ in range(_TRIES):
         ground = _ground(session, reader)
         try:
-            found = resolve_on(ground, context, client, keep, wheelhouse)
+            found, until = resolve_on(ground, context, client, keep, wheelhouse)
         except NoPlan as problem:
             made = session.policy.family.made
             if made is None or not _about_family(session, problem):
@@ -48,7 +48,7 @@ def resolve_rocm(
                 raise first from None
             continue
         # What asks for torch only behind other packages has chosen the family on the way.
-        return _ground(session, reader), found
+        return _ground(session, reader), found, until
     raise first or NoPlan("no torch of any ROCm satisfies all packages of the request")
 
 

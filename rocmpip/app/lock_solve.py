@@ -10,12 +10,12 @@ from pathlib import Path
 from rocmpip.app.context import Context
 from rocmpip.app.resolve import IndexSource
 from rocmpip.index.client import Client
-from rocmpip.lock.model import Coordinates, Entry, Lock, strongest
+from rocmpip.lock.model import Coordinates, Entry, Lock, strongest, strongest_hash
 from rocmpip.model.errors import InputError, NoPlan
 from rocmpip.model.packages import File, RequirementLine
 from rocmpip.model.redact import bare_url
 from rocmpip.model.routing import Route
-from rocmpip.plan.listing import Rules
+from rocmpip.plan.listing import Rules, as_file
 from rocmpip.plan.markers import Markers
 from rocmpip.plan.resolve import Options, Pin, Resolution, resolve
 from rocmpip.report import say
@@ -46,22 +46,28 @@ class Ground:
     rocm: str = ""
 
 
-def make_lock(context: Context, client: Client, keep: Keep, *, command: str, wheelhouse: Sequence[Path] = ()) -> Lock:
-    """Resolve the context's request for its target. Raises NoPlan, NetworkError, InputError, Refused."""
+def make_lock(
+    context: Context, client: Client, keep: Keep, *, command: str, wheelhouse: Sequence[Path] = ()
+) -> tuple[Lock, float]:
+    """Resolve the context's request for its target.
+
+    The second value is the moment (seconds since 1970) until which nothing on the indexes needs to be asked again; 0 for
+    none. Raises NoPlan, NetworkError, InputError, Refused.
+    """
     refuse_loose(context.request.requirements)
     with ExitStack() as stack:
         if context.platform.state == "none":
             ground = stack.enter_context(plain_ground(context, client))
-            resolution = resolve_on(ground, context, client, keep, wheelhouse)
+            resolution, until = resolve_on(ground, context, client, keep, wheelhouse)
         else:
             from rocmpip.app.lock_rocm import resolve_rocm
 
-            ground, resolution = resolve_rocm(context, client, keep, wheelhouse, stack)
+            ground, resolution, until = resolve_rocm(context, client, keep, wheelhouse, stack)
         for note in (*context.platform.notes, *context.request.notes, *resolution.notes):
             say.note(note)
         entries = [_entry(ground, pin) for pin in resolution.pins.values() if not _alias(pin)]
         entries = _with_hashes(client, entries)
-    return _lock(context, ground, resolution, entries, command, wheelhouse)
+    return _lock(context, ground, resolution, entries, command, wheelhouse), until
 
 
 def _lock(
@@ -75,7 +81,7 @@ def _lock(
     index = context.request.index
     own = [bare_url(url) for url in user_indexes(context)]
     known = {url.rstrip("/") for url in (*own, *map(bare_url, index.find_links))}
-    foreign = sorted({place for entry in entries for file in entry.files[:1] if (place := _place(file)) not in known} - {""})
+    foreign = sorted({place for entry in entries for file in entry.first if (place := _place(file)) not in known} - {""})
     return Lock(
         entries=tuple(entries),
         coordinates=_coordinates(context, ground, {entry.recipe for entry in entries} - {""}),
@@ -143,8 +149,10 @@ def target_rules(context: Context) -> Rules:
     )
 
 
-def resolve_on(ground: Ground, context: Context, client: Client, keep: Keep, wheelhouse: Sequence[Path]) -> Resolution:
-    """One resolution on one ground."""
+def resolve_on(
+    ground: Ground, context: Context, client: Client, keep: Keep, wheelhouse: Sequence[Path]
+) -> tuple[Resolution, float]:
+    """One resolution on one ground, and until when its pages are fresh."""
     request = context.request
     with IndexSource(
         client,
@@ -156,7 +164,7 @@ def resolve_on(ground: Ground, context: Context, client: Client, keep: Keep, whe
         source_metadata=ground.source_metadata,
         pre=request.pre,
     ) as source:
-        return resolve(
+        found = resolve(
             ground.lines,
             ground.constraints,
             source=source,
@@ -171,6 +179,7 @@ def resolve_on(ground: Ground, context: Context, client: Client, keep: Keep, whe
             ),
             forbidden=ground.forbidden,
         )
+        return found, source.until()
 
 
 def _alias(pin: Pin) -> bool:
@@ -185,14 +194,17 @@ def _entry(ground: Ground, pin: Pin) -> Entry:
     file, recipe = ground.origin(pin)
     if file is None:
         raise NoPlan(f"{pin.name} {pin.version} has no file that could be locked")
-    others: list[File] = []
-    if not recipe:
-        others = [one for one in pin.candidate.files if one.filename != file.filename and strongest(one)]
-        others.sort(key=lambda one: one.filename)
+    rows = () if recipe else [row for row in pin.candidate.rows if row.filename != file.filename]
+
+    def others() -> tuple[File, ...]:
+        return tuple(one for one in sorted(map(as_file, rows), key=lambda one: one.filename) if strongest(one))
+
     return Entry(
         name=pin.name,
         version=pin.version,
-        files=(file, *others),
+        first=(file,),
+        others=others,
+        digests=tuple(text for row in rows if (text := strongest_hash(row.hashes))),
         via=_via(pin),
         requires=pin.requires,
         url=bare_url(pin.candidate.url) if pin.candidate.origin == "url" else "",
@@ -223,10 +235,10 @@ def _place(file: File) -> str:
 
 def _with_hashes(client: Client, entries: list[Entry]) -> list[Entry]:
     """Files whose index publishes no hash are downloaded and hashed, after saying how much that is."""
-    bare = [entry for entry in entries if not strongest(entry.files[0])]
+    bare = [entry for entry in entries if not strongest(entry.first[0])]
     if not bare:
         return entries
-    sizes = [entry.files[0].size for entry in bare]
+    sizes = [entry.first[0].size for entry in bare]
     total = sum(size or 0 for size in sizes)
     amount = f"{total / 2**20:.0f} MiB" + (" and more" if None in sizes else "") if total else "of unknown size"
     say.step(f"{len(bare)} files are published without a hash and are downloaded to compute it ({amount})")
@@ -238,14 +250,14 @@ def _hash_file(client: Client, entry: Entry) -> Entry:
     import hashlib
     import tempfile
 
-    file = entry.files[0]
+    file = entry.first[0]
     digest = hashlib.sha256()
     with tempfile.TemporaryDirectory(prefix="rocmpip-lock-") as folder:
         path = client.download(file, Path(folder))
         with path.open("rb") as stream:
             while block := stream.read(2**20):
                 digest.update(block)
-    return replace(entry, files=(replace(file, hashes={"sha256": digest.hexdigest()}), *entry.files[1:]))
+    return replace(entry, first=(replace(file, hashes={"sha256": digest.hexdigest()}),))
 
 
 def _coordinates(context: Context, ground: Ground, recipes: set[str]) -> Coordinates:

@@ -68,6 +68,7 @@ class IndexSource:
         self._source_metadata = source_metadata
         self._crew = _fetchers(client, self.rules, connections, processes)
         self._pre = pre
+        self._elsewhere = bool(self.find_links) or source_metadata is None
         self._listings: dict[str, Listing | Exception] = {}
         self._arriving: dict[str, _Arriving] = {}
         self._metadata: dict[str, Metadata | Exception] = {}
@@ -86,6 +87,10 @@ class IndexSource:
 
     def __exit__(self, *_: object) -> None:
         self._crew.close()
+
+    def until(self) -> float:
+        """The moment (seconds since 1970) at which the answer may be another one: pages go stale, folders change at any time."""
+        return 0.0 if self._elsewhere else self._crew.until()
 
     # The resolver's questions ----------------------------------------------------------------------------------------
 
@@ -120,6 +125,7 @@ class IndexSource:
                 self._ask_listing(name)
 
     def direct(self, wanted: Need) -> Candidate:
+        self._elsewhere = True
         line = wanted.line
         url = wanted.url if "://" in wanted.url else Path(wanted.url).absolute().as_uri()
         link, _, fragment = self.client.credentials.learn(url).partition("#")
@@ -243,6 +249,7 @@ class IndexSource:
             self._crew.metadata(file, handle)
         else:
             ask = source_metadata
+            self._elsewhere = True
             self._crew.put(lambda: ask(file), handle)
 
     def _direct_candidate(self, wanted: Need, file: File) -> Candidate:

@@ -7,6 +7,9 @@ becomes a ``File``. What is no JSON page takes the client's own road.
 
 from __future__ import annotations
 
+import math
+import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +21,13 @@ from rocmpip.index.client import Client
 from rocmpip.index.fetch import Answer
 from rocmpip.index.listing import ACCEPT, JSON_TYPE
 from rocmpip.index.pages import ABSENT
+from rocmpip.index.pages import _fresh_until as fresh_until
 from rocmpip.model.packages import Absent, File, Page
 from rocmpip.plan.listing import Row
 
+_DIGEST = re.compile(r"[0-9a-fA-F]{32,128}\Z")
+_UNSAID = 600.0
+"""Seconds that a page counts as fresh when its server does not say; PyPI says this of its own."""
 _NOTHING = msgspec.Raw(b"null")
 _hashes = msgspec.json.Decoder(dict[str, str])
 _advertised = msgspec.json.Decoder(bool | dict[str, str] | None)
@@ -44,9 +51,10 @@ class Slim(msgspec.Struct, rename="kebab", gc=False):
     def hashes(self) -> Mapping[str, str]:
         """Algorithm → hex digest; empty for what cannot be read."""
         try:
-            return {name: digest.lower() for name, digest in _hashes.decode(self.raw).items()}
+            found = _hashes.decode(self.raw)
         except msgspec.MsgspecError:
             return {}
+        return {name: digest.lower() for name, digest in found.items() if _DIGEST.match(digest)}
 
     def to_file(self) -> File:
         page: SlimPage = self.place
@@ -118,11 +126,14 @@ class FastPages:
     def __init__(self, client: Client) -> None:
         self.client = client
         self._fetcher = client.fetcher
+        self.until = math.inf
+        """The moment at which the first of the pages fetched so far goes stale; 0 when one has no time at all."""
 
     def fetch(self, index_url: str, name: str) -> Fetched:
         """Ask for the page of ``name`` (normalised): the waiting half, for a thread. Raises NetworkError."""
         index = self.client.credentials.learn(index_url).rstrip("/")
         if not index.startswith(("http://", "https://")) or not self.client.secure(index):
+            self.until = 0.0
             return Fetched(index, name, self.client.page(index_url, name))
         url = f"{index}/{name}/"
         answer = self._fetcher.read(
@@ -131,9 +142,11 @@ class FastPages:
             most=self.client.limits.page_bytes,
             headers={"Accept": ACCEPT, "Accept-Encoding": "gzip"},
         )
+        self.until = min(self.until, fresh_until(answer.headers, time.time() + _UNSAID))
         if answer.status in ABSENT:
             return Fetched(index, name, Absent(name, index, ABSENT[answer.status]))
         if answer.status != 200 or not answer.headers.get("content-type", "").startswith(JSON_TYPE):
+            self.until = 0.0
             return Fetched(index, name, self.client.page(index_url, name))
         return Fetched(index, name, answer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rocmpip.model.packages import File
@@ -50,11 +51,15 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class Entry:
-    """One package. ``files`` are all files of the version, the one that fits first; each has at least one hash."""
+    """One package. ``files`` are all files of the version, the one that fits first; each has at least one hash.
+
+    ``others`` gives the files beside the first when they are wanted, and ``digests`` their hashes: a lock in requirements
+    form names a thousand files by hash alone.
+    """
 
     name: str
     version: str
-    files: tuple[File, ...] = ()
+    first: tuple[File, ...] = ()
     via: tuple[str, ...] = ()
     """Who asks for it: names of entries, and ``-r requirements.in`` or ``the command line`` for the user."""
     requires: tuple[str, ...] = ()
@@ -64,17 +69,28 @@ class Entry:
     """Recipe that builds it, or ""."""
     requires_python: str = ""
     extras: tuple[str, ...] = ()
+    others: Callable[[], tuple[File, ...]] = tuple
+    digests: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        return (*self.first, *self.others())
 
     @property
     def hashes(self) -> tuple[str, ...]:
         """``sha256:…`` of all files, sorted, without repeats. Files without sha256 give the strongest that they have."""
-        found = {f"{name}:{file.hashes[name]}" for file in self.files for name in strongest(file)}
-        return tuple(sorted(found))
+        found = {text for file in self.first if (text := strongest_hash(file.hashes))}
+        return tuple(sorted(found.union(self.digests)))
 
 
 def strongest(file: File) -> tuple[str, ...]:
     """The name of the hash to write for a file, at most one; md5 and sha1 are none for a lock."""
     return next(((name,) for name in ("sha256", "sha384", "sha512") if name in file.hashes), ())
+
+
+def strongest_hash(hashes: Mapping[str, str]) -> str:
+    """``sha256:…``, or the next best; "" when there is none that a lock may use."""
+    return next((f"{name}:{hashes[name]}" for name in ("sha256", "sha384", "sha512") if name in hashes), "")
 
 
 @dataclass(frozen=True)

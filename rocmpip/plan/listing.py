@@ -93,10 +93,14 @@ class Candidate:
         return self._file
 
     @property
-    def files(self) -> tuple[File, ...]:
+    def rows(self) -> Sequence[Row]:
         """Every file of this version, other platforms' too: a lock lists all their hashes."""
-        rows = self._rows() if callable(self._rows) else self._rows
-        return tuple(as_file(row) for row in rows)
+        return self._rows() if callable(self._rows) else self._rows
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        """``rows`` as the model's files."""
+        return tuple(as_file(row) for row in self.rows)
 
     def __repr__(self) -> str:
         return f"Candidate({self.name} {self.version})"

@@ -31,7 +31,9 @@ def file(name: str, sha: str = SHA, **more: object) -> File:
 TORCH = Entry(
     "torch",
     "2.9.1+rocm6.4",
-    (file("torch-2.9.1+rocm6.4-cp312-cp312-manylinux_2_28_x86_64.whl", size=12), file("torch-2.9.1+rocm6.4.tar.gz", OTHER)),
+    (file("torch-2.9.1+rocm6.4-cp312-cp312-manylinux_2_28_x86_64.whl", size=12),),
+    others=lambda: (file("torch-2.9.1+rocm6.4.tar.gz", OTHER),),
+    digests=(f"sha256:{OTHER}",),
     via=("accelerate", "-r in.txt"),
     requires=("filelock",),
     requires_python=">=3.10",

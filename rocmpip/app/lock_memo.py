@@ -1,0 +1,192 @@
+"""A lock that was made a moment ago from the same inputs is the same lock: then nothing is asked and hardly anything imported.
+
+What an answer depends on: the command line, the environment variables that matter, every file that was read, the target
+environment, the machine, this version of rocmpip, and the indexes for as long as their pages are fresh. The memo holds a
+digest of all that (never the values: some are secrets) with the file that came out. ``store/cache`` is not used here,
+since importing it would cost more than reading one file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rocmpip import __version__
+from rocmpip.model.errors import RocmpipError
+
+if TYPE_CHECKING:
+    from rocmpip.app.context import Context
+
+SCHEMA = 1
+_PREFIXES = ("PIP_", "ROCMPIP_", "ROCR_", "HIP_", "HSA_", "ROCM_", "CONDA_", "XDG_", "GPU_", "PYTORCH_", "AMDGPU_", "CUDA_")
+_NAMES = ("HOME", "PATH", "VIRTUAL_ENV", "NETRC", "PYTHONPATH", "PYTHONHOME")
+_LARGEST = 8 * 2**20
+_LONGEST = 86400.0
+_KEPT = 100
+
+
+class Memo:
+    """The memo of one command line in one folder. Reading never fails, writing is tried once."""
+
+    def __init__(self, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> None:
+        self._env = env
+        self._words = json.dumps([list(argv), cwd])
+        self.path = ""
+        root = env.get("ROCMPIP_CACHE_DIR") or _join(
+            env.get("XDG_CACHE_HOME") or _join(env.get("HOME", ""), ".cache"), "rocmpip"
+        )
+        if root and not {"--no-cache-dir", "--no-cache"} & set(argv):
+            name = hashlib.sha256(self._words.encode()).hexdigest()[:40]
+            self.path = os.path.join(root, "locks", name + ".json")  # noqa: PTH118
+
+    def recall(self) -> dict[str, str] | None:
+        """``output``, ``content`` and ``message`` of the lock that was made from exactly this, if all of it still holds.
+
+        The file must be what was written then; or be absent, if it was absent before (an existing lock has a say).
+        """
+        known = self._load()
+        if known is None or known.get("schema") != SCHEMA or not time.time() < float(known.get("until", 0)):
+            return None
+        try:
+            if known["key"] != self._digest(known["files"], _machine(known["detect"], self._env)):
+                return None
+            found = {key: str(known[key]) for key in ("output", "content", "message")}
+            here = _text(found["output"]) if found["output"] else None
+            if here is None and found["output"] and not known["from_nothing"]:
+                return None
+        except (KeyError, TypeError, ValueError, OSError, RocmpipError):
+            return None
+        return found if here in (None, found["content"]) else None
+
+    def keep(self, context: Context, output: str, old: str, content: str, message: str, until: float) -> None:
+        """Remember what came out for this context until then. Without effect where something cannot be watched."""
+        files = _files(context) if self.path and until > time.time() else None
+        if files is None:
+            return
+        settings = context.settings
+        detect = {
+            "gfx": list(settings.gfx),
+            "gfx_source": settings.where.get("gfx", "--gfx"),
+            "rocm": settings.rocm,
+            "rocm_source": settings.where.get("rocm", "--rocm"),
+            "python": context.request.python or settings.python,
+            "catalogue": list(settings.catalogue_path),
+            "cwd": context.cwd,
+        }
+        record = {
+            "schema": SCHEMA,
+            "until": min(until, time.time() + _LONGEST),
+            "detect": detect,
+            "files": files,
+            "output": output,
+            "from_nothing": not old,
+            "content": content,
+            "message": message,
+        }
+        try:
+            record["key"] = self._digest(files, _machine(detect, self._env))
+            _write(self.path, json.dumps(record))
+        except (OSError, ValueError, RocmpipError):
+            return
+
+    def _load(self) -> dict[str, Any] | None:
+        if not self.path:
+            return None
+        try:
+            if os.stat(self.path).st_uid != os.geteuid():  # noqa: PTH116
+                return None
+            known = json.loads(_text(self.path) or "null")
+        except (OSError, ValueError):
+            return None
+        return known if isinstance(known, dict) else None
+
+    def _digest(self, files: Iterable[str], machine: str) -> str:
+        digest = hashlib.sha256()
+        env = sorted(
+            (name, value)
+            for name, value in self._env.items()
+            if name.startswith(_PREFIXES) or name in _NAMES or name.lower().endswith(("_proxy", "_ca_bundle"))
+        )
+        digest.update(json.dumps([__version__, self._words, env, machine]).encode("utf-8", "surrogateescape"))
+        for path in files:
+            try:
+                with open(path, "rb") as stream:
+                    data = stream.read(_LARGEST + 1)
+            except OSError:
+                data = b"\0absent"
+            digest.update(b"%s\0%d\0" % (os.fsencode(path), len(data)) + data)
+        return digest.hexdigest()
+
+
+def _machine(detect: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    """The machine and the target environment as detection sees them now."""
+    from rocmpip.app.detect import detect_platform
+
+    platform, target, dists = detect_platform(
+        env=env,
+        gfx=tuple(detect["gfx"]),
+        gfx_source=detect["gfx_source"],
+        rocm=detect["rocm"],
+        rocm_source=detect["rocm_source"],
+        python=detect["python"],
+        cwd=detect["cwd"],
+        catalogue=tuple(detect["catalogue"]),
+    )
+    return repr((platform, target, dists))
+
+
+def _files(context: Context) -> list[str] | None:
+    """Every file whose content decides; None when something else does (a remote file, a folder, a variable inside a file)."""
+    from pathlib import Path
+
+    from rocmpip.store.settings import SITE_FILE, user_file
+    from rocmpip.target.config import config_files
+
+    request = context.request
+    if request.index.find_links or context.platform.state != "none" or any("://" in path for path in request.files):
+        return None
+    for path in request.files:
+        # ${NAME} in a requirement file reads a variable that the digest does not know of.
+        if "${" in (_text(path) or "${"):
+            return None
+    here = Path(context.cwd).absolute()
+    found = [*request.files, *map(str, config_files(context.env, context.target.prefix, isolated=request.isolated))]
+    found += [str(path) for path in (SITE_FILE, user_file(context.env)) if path is not None]
+    found += [str(folder / "pyproject.toml") for folder in (here, *here.parents)]
+    found.append(str(Path(context.target.prefix) / "pyvenv.cfg"))
+    return found
+
+
+def _text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", newline="") as stream:
+            return stream.read(_LARGEST)
+    except FileNotFoundError:
+        return None
+
+
+def _join(folder: str, name: str) -> str:
+    return os.path.join(folder, name) if folder else ""  # noqa: PTH118
+
+
+def _make_room(folder: str) -> None:
+    """Keep the newest memos only."""
+    with os.scandir(folder) as rows:
+        old = sorted(rows, key=lambda row: row.stat(follow_symlinks=False).st_mtime)[:-_KEPT]
+    for row in old:
+        os.unlink(row.path)  # noqa: PTH108
+
+
+def _write(path: str, text: str) -> None:
+    folder = os.path.dirname(path)  # noqa: PTH120
+    os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+    _make_room(folder)
+    temporary = f"{path}.{os.getpid()}"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    os.replace(temporary, path)  # noqa: PTH105
