@@ -52,7 +52,7 @@ def _numbered(source: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
     first = next(source, b"")
     second = next(source, b"")
     if not second:
-        yield from _every(first, 1)
+        yield from _every(first, 1, ends=not first)
         return
     cut = first.rfind(b"\n", 0, HEAD) + 1 or HEAD
     yield from _every(first[:cut], 1, ends=True)

@@ -53,7 +53,7 @@ _SECRET = re.compile(
 )
 _NAMED_SECRET = re.compile(
     r"(?P<name>\b[\w-]{0,40}(?:token|passwd|password|secret|api[_-]?key|credential|authorization)[\w-]{0,20}['\"]?\s{0,3}[=:]\s{0,3}"
-    r"(?:bearer |basic )?)['\"]?[^\s'\",;&]{3,400}",
+    r"['\"]?(?:bearer |basic )?)['\"]?[^\s'\",;&]{3,400}",
     re.IGNORECASE,
 )
 _FLAG_SECRET = re.compile(r"(?P<flag>--?(?:token|password|passwd|secret|api-?key)[ =])\S{3,400}", re.IGNORECASE)

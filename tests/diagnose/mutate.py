@@ -70,7 +70,12 @@ def mutated(log: str, package: str, seed: int) -> str:
     log = _ROOT.sub(f"/opt/rocm-{rng.randint(5, 9)}.{rng.randint(0, 4)}.{rng.randint(0, 3)}", log)
     log = _PYTHON.sub(f"python3.{rng.randint(9, 14)}", log)
     log = _VERSION.sub(lambda m: f"{m[1]}.{rng.randint(0, 30)}.{rng.randint(0, 9)}", log)
-    log = _LABEL.sub(lambda m: str(rng.randint(118, 131)) if len(m[0]) == 3 and "." not in m[0] else f"{rng.randint(5, 8)}.{rng.randint(0, 4)}", log)
+    log = _LABEL.sub(
+        lambda m: (
+            str(rng.randint(118, 131)) if len(m[0]) == 3 and "." not in m[0] else f"{rng.randint(5, 8)}.{rng.randint(0, 4)}"
+        ),
+        log,
+    )
     log = _SONAME.sub(lambda m: str(max(1, int(m[0]) + rng.choice((-1, 0, 1)))) if int(m[0]) not in (6,) else m[0], log)
     log = _LINE.sub(lambda _: str(rng.randint(2, 4000)), log)
     if package not in KEPT and re.fullmatch(r"[\w.-]{4,}", package):
@@ -97,7 +102,9 @@ def dressed(log: str, rng: random.Random) -> str:
     if way == 3:
         return "\n".join(f"#18 {number / 7 + 0.1:.2f} {line}" for number, line in enumerate(lines))
     if way == 4:
-        return "\n".join(f"2026-11-30T12:{number // 60 % 60:02}:{number % 60:02}.123456Z {line}" for number, line in enumerate(lines))
+        return "\n".join(
+            f"2026-11-30T12:{number // 60 % 60:02}:{number % 60:02}.123456Z {line}" for number, line in enumerate(lines)
+        )
     if way == 5:
         return "\n".join(f"> {line}" for line in lines)
     if way == 6:

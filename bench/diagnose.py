@@ -1,0 +1,89 @@
+"""How quick is diagnosis, and how much memory does it take? A 200 MB build log with one cause in the middle.
+
+    python bench/diagnose.py [MB]
+
+Goals: 200 MB in at most 3 s and 100 MB of resident memory, process start included; a log of 1 MB in at most 0.5 s.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+GOAL_SECONDS, GOAL_MB = 3.0, 100
+GOAL_SMALL = 0.5
+CAUSE = b"/w/csrc/a.hip:1:10: fatal error: 'cmath' file not found\n"
+WORDS = "error handler kernel gemm attn rocm hip undefined_fn cannot_open not_found assert softmax layer_norm wave".split()
+
+CHILD = """
+import resource, sys
+from rocmpip.diagnose.lines import read_lines
+from rocmpip.diagnose.match import diagnose
+from rocmpip.diagnose.rules import load_rules
+with open(sys.argv[1], "rb") as stream:
+    found = diagnose(read_lines(stream), load_rules())
+print(found.findings[0].kind, found.findings[0].line, found.lines, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def step(rng: random.Random) -> str:
+    one, two, three = rng.choice(WORDS), rng.choice(WORDS), rng.choice(WORDS)
+    number = rng.randrange(10**6)
+    return rng.choice(
+        (
+            f"[{number}/999999] /opt/rocm/bin/hipcc -Wall -Werror -Wno-error={one} --offload-arch=gfx942 -c csrc/{two}/{three}.hip -o {three}_{number}.o",
+            f"/w/csrc/{one}/{two}.hip:{number}:7: warning: unused variable '{three}' [-Wunused-variable]",
+            f"{number % 9} warnings generated when compiling for gfx942.",
+            f"-- Performing Test HAVE_{one.upper()}_{number} - Failed",
+            f"  {number} | static inline int {one}_{two}(int {three});",
+        )
+    )
+
+
+def write_log(path: Path, size: int) -> None:
+    rng = random.Random(1)
+    block = "".join(step(rng) + "\n" for _ in range(100_000)).encode()
+    with path.open("wb") as stream:
+        done = 0
+        while done < size:
+            stream.write(block[: size - done])
+            if done <= size * 6 // 10 < done + len(block):
+                stream.write(b"\n" + CAUSE)
+            done += len(block)
+
+
+def measure(path: Path) -> tuple[float, int]:
+    """(seconds, MB): the best of three runs."""
+    seconds, memory = [], 0
+    for _ in range(3):
+        start = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", CHILD, str(path)], capture_output=True, text=True, check=True)
+        seconds.append(time.perf_counter() - start)
+        kind, _line, _lines, mb = done.stdout.split()
+        assert kind == "libstdcxx-dev-missing", done.stdout
+        memory = max(memory, int(mb))
+    return min(seconds), memory
+
+
+def main() -> int:
+    size = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    good = True
+    with tempfile.TemporaryDirectory() as folder:
+        for mb, goal in ((1, GOAL_SMALL), (size, GOAL_SECONDS * max(size, 50) / 200)):
+            path = Path(folder) / "log"
+            write_log(path, mb * 1_000_000)
+            seconds, memory = measure(path)
+            fits = seconds <= goal and memory <= GOAL_MB
+            good = good and fits
+            print(f"{mb:>5} MB: {seconds:.2f} s (goal {goal:.1f}), {memory} MB (goal {GOAL_MB}): {'ok' if fits else 'MISSED'}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    raise SystemExit(main())

@@ -1,0 +1,113 @@
+"""What each log says: one log or more for every rule, recorded failures where they are at hand, and logs of successful builds."""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from rocmpip.diagnose.lines import read_lines
+from rocmpip.diagnose.match import Diagnosis, diagnose
+from rocmpip.diagnose.rules import load_rules
+from tests.diagnose.mutate import mutated
+
+DATA = Path(__file__).parent / "data"
+CASES = Path(__file__).parents[3] / "shared/data/failure_cases.jsonl"
+"""Recorded failures; they lie beside a checkout where they are used, and are no part of the project."""
+
+
+def told(log: str) -> Diagnosis:
+    return diagnose(read_lines(io.BytesIO(log.encode("utf-8", "surrogateescape"))), load_rules())
+
+
+def first(log: str) -> str:
+    findings = told(log).findings
+    return findings[0].kind if findings else ""
+
+
+@cache
+def own_logs() -> tuple[tuple[str, str], ...]:
+    """(kind, log)"""
+    parts = ("\n" + (DATA / "logs.txt").read_text("utf-8")).split("\n#### ")[1:]
+    return tuple((kind, log) for kind, _, log in (part.partition("\n") for part in parts))
+
+
+@cache
+def cases() -> tuple[dict[str, str], ...]:
+    return tuple(json.loads(line) for line in CASES.read_text("utf-8").splitlines()) if CASES.exists() else ()
+
+
+OWN = own_logs()
+
+
+@pytest.mark.parametrize(("kind", "log"), OWN, ids=[f"{number}-{kind}" for number, (kind, _) in enumerate(OWN)])
+def test_each_log_has_its_cause(kind: str, log: str) -> None:
+    assert first(log) == kind
+
+
+def test_every_kind_has_a_log() -> None:
+    assert {rule.kind for rule in load_rules().rules} == {kind for kind, _ in OWN}
+
+
+def test_other_paths_versions_and_noise_change_nothing() -> None:
+    logs = [(kind, log) for kind, log in OWN if kind != "probe-noise"]
+    wrong = [(kind, seed) for kind, log in logs for seed in range(4) if first(mutated(log, "", seed)) != kind]
+    assert len(wrong) <= len(logs) * 4 * 0.03, wrong
+
+
+GOOD = sorted((DATA / "good").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", GOOD, ids=[path.stem for path in GOOD])
+def test_a_build_that_works_has_no_finding(path: Path) -> None:
+    sure = [one for one in told(path.read_text("utf-8")).findings if one.confidence != "low"]
+    assert sure == []
+
+
+def test_an_unknown_failure_is_unknown_and_the_lines_worth_reading_are_shown() -> None:
+    log = "step 1\n" * 30 + "ValueError: the flux is not capacitated\n" + "error: subprocess-exited-with-error\n"
+    found = told(log)
+    assert found.findings == ()
+    assert found.worth == ((31, "ValueError: the flux is not capacitated"),)
+
+
+def test_the_confusable_ones_are_told_apart() -> None:
+    cuda_home = "OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.\n"
+    assert first("torch.__version__  = 2.9.1+rocm6.4\n" + cuda_home) == "rocm-toolkit-not-found"
+    overlay = 'File "/tmp/pip-build-env-x/overlay/lib/python3.12/site-packages/torch/utils/cpp_extension.py"\n'
+    assert first(overlay + cuda_home) == "build-isolation-cuda-torch"
+    for found in (*told(cuda_home).findings, *told(overlay + cuda_home).findings):
+        assert not any("cuda" in command.lower() for command in found.fix), "never: install CUDA"
+    tensile = "rocBLAS error: Cannot read /opt/rocm/lib/rocblas/library/TensileLibrary.dat: No such file or directory"
+    assert first(f"{tensile} for GPU arch : gfx906\n") == "arch-dropped-by-rocm"
+    assert first(f"{tensile} for GPU arch : gfx1031\n") == "tensile-arch-missing"
+    devices = "found 2 ROCm devices:\n  Device 0: AMD Radeon RX 7900 XTX, gfx1100\n  Device 1: AMD Radeon Graphics, gfx1036\n"
+    assert first(f"{devices}{tensile} for GPU arch : gfx1036\n") == "igpu-selected"
+    loaded = "rocBLAS error: Could not load /opt/rocm-6.0.0/lib/rocblas/library/TensileLibrary_lazy_gfx1030.dat\n"
+    assert first(loaded) == "mixed-rocm-libraries"
+    symbol = "ImportError: /v/ext.so: undefined symbol: "
+    assert first(symbol + "_ZN3c105ErrorC2Ev\n") == "undefined-symbol-torch-abi"
+    assert first(symbol + "_ZNSt6thread4joinEv\n") == "cxx-runtime-mismatch"
+    assert first(symbol + "_Z13flash_fwd_hipv\n") == "undefined-symbol-upstream-bug"
+    assert first(symbol + "hipGetDevicePropertiesR0600\n") == "mixed-rocm-libraries"
+
+
+if cases():
+
+    @pytest.mark.parametrize("case", cases(), ids=[case["id"] for case in cases()])
+    def test_recorded_failures(case: dict[str, str]) -> None:
+        found = told(case["log"]).findings[0]
+        assert (found.kind, found.family) == (case["kind"], case["family"])
+
+    def test_recorded_failures_in_other_words() -> None:
+        seeds = range(3)
+        wrong = [
+            (case["id"], seed, got)
+            for case in cases()
+            for seed in seeds
+            if (got := first(mutated(case["log"], case["package"], seed))) != case["kind"]
+        ]
+        assert len(wrong) <= len(cases()) * len(seeds) * 0.03, wrong
