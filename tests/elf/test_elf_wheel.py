@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -107,14 +106,17 @@ def test_a_broken_library_is_a_problem_of_its_file(tmp_path: Path) -> None:
     assert report.problems and report.problems[0].startswith("bad.so: ")
 
 
+# VmHWM, not ru_maxrss: that one a child inherits from the process that started it. Processor time, for loaded machines.
 _MEASURE = """
-import resource, sys, time
+import sys, time
 from rocmpip.elf import code_objects, needed
 code_objects(b"")
-before = time.perf_counter()
+before = time.process_time()
 found = code_objects(sys.argv[1])
-took = time.perf_counter() - before
-print(len(found), took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+took = time.process_time() - before
+with open("/proc/self/status") as stream:
+    peak = next(line.split()[1] for line in stream if line.startswith("VmHWM:"))
+print(len(found), took, peak)
 """
 
 
@@ -150,7 +152,7 @@ def test_500_mb_in_two_seconds_and_100_mb(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", _MEASURE, str(path)], capture_output=True, text=True, check=True)
     count, took, peak = done.stdout.split()
     assert int(count) == 2
-    # The goal is 2 s; a loaded test machine gets some room, memory none.
+    # The goal is 2 s; a slow test machine gets some room, memory none.
     assert float(took) < 6
     assert int(peak) < 100 << 10
 
@@ -183,12 +185,16 @@ def test_an_archive_bomb_fills_no_disk(tmp_path: Path) -> None:
         stream.write(elf()[:200])
         for _ in range(16):
             stream.write(bytes(1 << 26))
-    code = "import sys; from rocmpip.elf import examine_wheel; print(len(examine_wheel(sys.argv[1]).files))"
+    code = (
+        "import sys; from rocmpip.elf import examine_wheel; print(len(examine_wheel(sys.argv[1]).files))\n"
+        "with open('/proc/self/status') as stream: print(*(line for line in stream if line.startswith('VmHWM:')))"
+    )
     started = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
-    assert done.stdout.strip() == "1", done.stderr
+    count, _, peak, _ = done.stdout.split()
+    assert count == "1", done.stderr
     assert time.monotonic() - started < 60
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 400 << 10
+    assert int(peak) < 400 << 10
