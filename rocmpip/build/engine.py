@@ -172,7 +172,8 @@ class _Build:
         ended = f"it was ended by signal {-code}" if code < 0 else f"exit code {code}"
         hint = f"the full log is in {log.path}"
         if out_of_memory(line) or code in (-9, 137):
-            hint = f"it ran out of memory: try again with --jobs lower than {self.jobs.count}; {hint}"
+            fewer = f"with fewer jobs than {self.jobs.count} (--jobs)" if self.jobs.count > 1 else "where there is more memory"
+            hint = f"it ran out of memory: try again {fewer}; {hint}"
         return BuildFailed(
             f"{self.job.recipe.name} {self.job.recipe.version} could not be built ({what}, {ended})",
             why=cause or log.mask(line),

@@ -13,6 +13,7 @@ import csv
 import hashlib
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -53,12 +54,26 @@ def cache_folder() -> Path:
     return Path(os.environ.get("ROCMPIP_TEST_CACHE") or Path(tempfile.gettempdir()) / "rocmpip-test-cache")
 
 
-def cpu_wheel(cache: Path, python: str = sys.executable) -> Path:
-    """The CPU wheel, downloaded once. Raises NoCpuTorch when pip offers something else (a CUDA build) or nothing."""
+def _tag(python: str) -> str:
+    """cp311 of an interpreter."""
+    if python == sys.executable:
+        return f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    code = "import sys; print('cp%d%d' % sys.version_info[:2])"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def cpu_wheel(cache: Path, python: str = sys.executable, *, download: bool = True) -> Path:
+    """The CPU wheel, downloaded once. Raises NoCpuTorch when pip offers something else (a CUDA build) or nothing, or when it
+    is not in the cache and may not be downloaded (tests do not reach out)."""
     cache.mkdir(parents=True, exist_ok=True)
-    found = sorted(cache.glob(f"torch-{BASE}+cpu-*.whl"))
+    found = sorted(cache.glob(f"torch-{BASE}+cpu-{_tag(python)}-*.whl"))
     if found:
         return found[0]
+    if not download:
+        raise NoCpuTorch(
+            f"no CPU build of torch {BASE} for {_tag(python)} in {cache}: "
+            f"python -m pip download --no-deps --only-binary :all: -d {cache} torch=={BASE}+cpu"
+        )
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         argv = [python, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "-d", folder, f"torch=={BASE}+cpu"]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -70,16 +85,18 @@ def cpu_wheel(cache: Path, python: str = sys.executable) -> Path:
     return final
 
 
-def make_hip_torch(dest: Path, *, label: str = LABEL, hip: str = HIP, python: str = sys.executable) -> Path:
+def make_hip_torch(
+    dest: Path, *, label: str = LABEL, hip: str = HIP, python: str = sys.executable, download: bool = True
+) -> Path:
     """Write ``torch-2.13.0+LABEL-….whl`` into ``dest`` and return it; one that is there already is taken.
 
     ``label`` is the local version label, ``hip`` what ``torch.version.hip`` says. Needs gcc. Raises NoCpuTorch.
     """
     dest.mkdir(parents=True, exist_ok=True)
-    there = sorted(dest.glob(f"torch-{BASE}+{label}-*.whl"))
+    there = sorted(dest.glob(f"torch-{BASE}+{label}-{_tag(python)}-*.whl"))
     if there:
         return there[0]
-    source = cpu_wheel(cache_folder(), python)
+    source = cpu_wheel(cache_folder(), python, download=download)
     final = dest / source.name.replace("+cpu-", f"+{label}-")
     with tempfile.TemporaryDirectory(dir=dest) as folder:
         added = _additions(source, Path(folder), python)
@@ -154,6 +171,38 @@ def _with_count(text: str) -> str:
     """``torch/__init__.py`` with a device count of 0."""
     assert text.count(_LINE) == 1, "torch/__init__.py is not the one this was written for"
     return text.replace(_LINE, _LINE + _COUNT)
+
+
+def hip_environment(python: str = sys.executable, *, download: bool = True) -> Path:
+    """The interpreter of an environment with pip and the HIP torch in the cache folder, made once; tests must not change it.
+
+    torch's other requirements are left out: ``import torch`` and its extension builder need typing_extensions alone.
+    """
+    from filelock import FileLock
+
+    from tests.support.environments import make_venv, site_packages
+
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    place = cache / f"hip-environment-{_tag(python)}"
+    with FileLock(f"{place}.lock"):
+        if (place / "ready").exists():
+            return place / "bin/python"
+        shutil.rmtree(place, ignore_errors=True)
+        torch = make_hip_torch(cache, python=python, download=download)
+        made = make_venv(place, python, with_pip=True)
+        with zipfile.ZipFile(torch) as archive:
+            archive.extractall(site_packages(made))
+        import typing_extensions
+
+        shutil.copy(typing_extensions.__file__, site_packages(made))
+        # Byte code of what the builds import, whatever PYTHONDONTWRITEBYTECODE says to them.
+        env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+        subprocess.run(
+            [str(made), "-W", "ignore", "-c", "import torch.utils.cpp_extension"], env=env, check=False, capture_output=True
+        )
+        (place / "ready").write_text("")
+    return made
 
 
 if __name__ == "__main__":

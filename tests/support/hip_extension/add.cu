@@ -1,3 +1,5 @@
+// Written for CUDA: torch translates it to HIP, header names included.
+#include <c10/cuda/CUDAMacros.h>
 #include <cuda_runtime.h>
 
 __global__ void add_one_kernel(float* values, int count) {
