@@ -7,7 +7,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,20 +17,21 @@ from rocmpip.build import (
     Progress,
     build,
     compiler_identity,
-    config_settings,
     git_digest,
     look_around,
     source_digest,
     users_own,
 )
+from rocmpip.build.jobs import decide_jobs, read_limits
 from rocmpip.model.machine import Platform, TargetEnv
 from rocmpip.model.packages import normalise
 from rocmpip.model.provenance import FingerprintInputs, Provenance
-from rocmpip.model.recipe import ResolvedRecipe
+from rocmpip.model.recipe import RecipeContext, ResolvedRecipe
 from rocmpip.store.wheelhouse import StoredWheel, Wheelhouse, fingerprint
 
 if TYPE_CHECKING:
     from rocmpip.model.settings import Settings
+    from rocmpip.recipe.book import RecipeBook
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,22 @@ def fingerprint_inputs(package: Package, tools: Toolbox) -> FingerprintInputs:
         platform=f"{sysconfig.get_platform()}-{'-'.join(machine.libc_ver())}",
         compiler=compiler_identity(around.hipcc, tools.user_env),
         backend=recipe.backend,
-        config_settings=config_settings(recipe, own)[0],
+        # The user's alone: the recipe's are in its digest, where the number of jobs does not count.
+        config_settings=own,
         env=users_own(recipe, tools.user_env),
     )
+
+
+def resolve_for_build(
+    book: RecipeBook, name: str, version: str, context: RecipeContext, *, jobs: int, env: Mapping[str, str]
+) -> ResolvedRecipe:
+    """A recipe with ``{jobs}`` filled for this machine: how much memory a job takes is in the recipe itself.
+
+    ``jobs`` is ``--jobs`` (0: from cores, memory, limits and the user's MAX_JOBS).
+    """
+    first = book.resolve(name, version, context)
+    count = decide_jobs(read_limits(), first.memory_per_job, asked=jobs, env=env).count
+    return book.resolve(name, version, replace(context, jobs=count)) if count != context.jobs else first
 
 
 def python_abi(target: TargetEnv) -> str:

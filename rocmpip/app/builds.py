@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmpip.app.build_package import Made, Package, Toolbox, build_package, wheelhouse_of
+from rocmpip.app.build_package import Made, Package, Toolbox, build_package, resolve_for_build, wheelhouse_of
 from rocmpip.build import Progress, compose_environment, look_around
 from rocmpip.build.jobs import decide_jobs, read_limits
 from rocmpip.build.overlay import make_overlay, requirements_for
@@ -110,8 +110,9 @@ def build_item(pip: Pip, plan: Plan, item: PlanItem) -> Made:
     torch = next((one.version for one in plan.items if one.name == "torch"), context.installed_versions.get("torch", ""))
     command = pip_command(context.target)
     tools = toolbox(context, command.argv, {**pip.environment(), **command.env}, torch)
-    recipe = context.book.resolve(
-        item.recipe or TEMPLATE, item.version, context.recipe_context(torch=torch, name=item.recipe or TEMPLATE)
+    name = item.recipe or TEMPLATE
+    recipe = resolve_for_build(
+        context.book, name, item.version, context.recipe_context(torch=torch, name=name), jobs=tools.jobs, env=context.env
     )
     with tempfile.TemporaryDirectory(prefix="rocmpip-source-") as folder:
         source = None if recipe.source.kind == "git" else _source(pip, item, Path(folder))
@@ -153,9 +154,12 @@ def build_environment(pip: Pip, where: Path) -> dict[str, str]:
     """The variables of a build by pip itself, with the torch extension recipe's values; to be added to the pip's own."""
     context = pip.session.context
     torch = context.installed_versions.get("torch", "")
-    recipe: ResolvedRecipe = context.book.resolve(TEMPLATE, "0", context.recipe_context(torch=torch))
+    asked = context.ours.jobs or context.settings.jobs
+    recipe: ResolvedRecipe = resolve_for_build(
+        context.book, TEMPLATE, "0", context.recipe_context(torch=torch), jobs=asked, env=context.env
+    )
     root = context.platform.rocm_root
-    jobs = decide_jobs(read_limits(), recipe.memory_per_job, asked=context.ours.jobs or context.settings.jobs, env=context.env)
+    jobs = decide_jobs(read_limits(), recipe.memory_per_job, asked=asked, env=context.env)
     made = compose_environment(
         user=context.env,
         pip={},
