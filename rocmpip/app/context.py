@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmpip.model.machine import InstalledDist, Platform, TargetEnv
-from rocmpip.model.recipe import RecipeContext
 from rocmpip.model.request import Request
 from rocmpip.model.settings import Settings
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from rocmpip.argv.request import Ours
     from rocmpip.argv.table import Option
     from rocmpip.catalogue.catalogue import Catalogue
+    from rocmpip.model.recipe import RecipeContext
     from rocmpip.recipe.book import RecipeBook
 
 
@@ -85,6 +85,8 @@ class Context:
 
         The back end of recipe ``name`` is ``backend``, else what the user's exported variables ask for.
         """
+        from rocmpip.model.recipe import RecipeContext
+
         root = self.platform.rocm_root
         return RecipeContext(
             gfx=self.platform.gfx_targets,

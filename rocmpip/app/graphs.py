@@ -35,7 +35,7 @@ def resolution_graph(context: Context) -> Graph:
         because: dict[str, tuple[str, ...]] = {}
         if context.platform.state == "none":
             ground = stack.enter_context(plain_ground(context, client))
-            found, _ = resolve_on(ground, context, client, Keep(), ())
+            found, _ = resolve_on(ground, context, client, Keep(), (), stack)
         else:
             from rocmpip.app.lock_rocm import resolve_rocm
 

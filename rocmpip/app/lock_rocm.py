@@ -34,7 +34,7 @@ def resolve_rocm(
     for _ in range(_TRIES):
         ground = _ground(session, reader)
         try:
-            found, until = resolve_on(ground, context, client, keep, wheelhouse)
+            found, until = resolve_on(ground, context, client, keep, wheelhouse, stack)
         except NoPlan as problem:
             made = session.policy.family.made
             if made is None or not _about_family(session, problem):

@@ -10,10 +10,9 @@ from pathlib import Path
 from rocmpip.app.context import Context, gather
 from rocmpip.app.lock_memo import Memo
 from rocmpip.app.lock_target import OPTIONS, Variant, for_target, read_variant
-from rocmpip.lock import pylock, text
-from rocmpip.lock.compare import differences
+from rocmpip.lock import text
 from rocmpip.lock.model import Lock
-from rocmpip.lock.text import Written
+from rocmpip.lock.text import Written, is_pylock
 from rocmpip.model.errors import CheckFailed, InputError, UsageError
 from rocmpip.model.packages import normalise
 from rocmpip.model.redact import redact
@@ -82,7 +81,7 @@ def _path(output: str, variant: Variant, *, several: bool) -> str:
     if not several or not output:
         return output
     path = Path(output)
-    if pylock.is_pylock(output):
+    if is_pylock(output):
         return str(path.with_name(f"pylock.{variant.label.replace('.', '-')}.toml"))
     return str(path.with_name(f"{path.stem}-{variant.label}{path.suffix}"))
 
@@ -151,15 +150,25 @@ def _existing(path: str) -> str:
 
 def read_lock(content: str, path: str) -> Written:
     """A lock in either form. Raises InputError for a pylock file that is none."""
-    return pylock.read(content, path) if pylock.is_pylock(path or "-") else text.read(content)
+    if not is_pylock(path):
+        return text.read(content)
+    from rocmpip.lock import pylock
+
+    return pylock.read(content, path)
 
 
 def render(lock: Lock, output: str) -> str:
     """The lock's text in the form that the file's name asks for."""
-    return pylock.write(lock, path=output) if pylock.is_pylock(output) else text.write(lock, path=output)
+    if not is_pylock(output):
+        return text.write(lock, path=output)
+    from rocmpip.lock import pylock
+
+    return pylock.write(lock, path=output)
 
 
 def _check(old: Written, new: Written, output: str) -> None:
+    from rocmpip.lock.compare import differences
+
     found = differences(old, new)
     if found:
         raise CheckFailed(

@@ -6,19 +6,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocmpip.app.context import Context
 from rocmpip.app.resolve import IndexSource
 from rocmpip.index.client import Client
 from rocmpip.lock.model import Coordinates, Entry, Lock, strongest, strongest_hash
 from rocmpip.model.errors import InputError, NoPlan
-from rocmpip.model.packages import File, RequirementLine
+from rocmpip.model.packages import File, RequirementLine, normalise
 from rocmpip.model.redact import bare_url
 from rocmpip.model.routing import Route
 from rocmpip.plan.listing import Rules, as_file
 from rocmpip.plan.markers import Markers
-from rocmpip.plan.resolve import Options, Pin, Resolution, resolve
 from rocmpip.report import say
+
+if TYPE_CHECKING:
+    from rocmpip.plan.resolve import Pin, Resolution
+
+HELPERS = 2
+"""Processes that fetch and decode pages, where there is more than one processor."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ def make_lock(
     with ExitStack() as stack:
         if context.platform.state == "none":
             ground = stack.enter_context(plain_ground(context, client))
-            resolution, until = resolve_on(ground, context, client, keep, wheelhouse)
+            resolution, until = resolve_on(ground, context, client, keep, wheelhouse, stack)
         else:
             from rocmpip.app.lock_rocm import resolve_rocm
 
@@ -150,36 +156,52 @@ def target_rules(context: Context) -> Rules:
 
 
 def resolve_on(
-    ground: Ground, context: Context, client: Client, keep: Keep, wheelhouse: Sequence[Path]
+    ground: Ground, context: Context, client: Client, keep: Keep, wheelhouse: Sequence[Path], stack: ExitStack
 ) -> tuple[Resolution, float]:
-    """One resolution on one ground, and until when its pages are fresh."""
+    """One resolution on one ground, and until when its pages are fresh. The answer's files can be asked for until ``stack`` ends."""
     request = context.request
-    with IndexSource(
-        client,
-        rules=target_rules(context),
-        markers=Markers(context.markers),
-        find_links=(*map(str, wheelhouse), *request.index.find_links),
-        route=ground.route,
-        bounds=[*ground.lines, *ground.constraints],
-        source_metadata=ground.source_metadata,
-        pre=request.pre,
-    ) as source:
-        found = resolve(
-            ground.lines,
-            ground.constraints,
-            source=source,
-            environment=source.markers,
-            rules=source.rules,
-            options=Options(
-                pre=request.pre,
-                preferred=ground.preferred(keep.pins),
-                extras=ground.extras,
-                no_deps=request.no_deps,
-                require_hashes=request.require_hashes,
-            ),
-            forbidden=ground.forbidden,
+    source = stack.enter_context(
+        IndexSource(
+            client,
+            rules=target_rules(context),
+            markers=Markers(context.markers),
+            find_links=(*map(str, wheelhouse), *request.index.find_links),
+            route=ground.route,
+            bounds=[*ground.lines, *ground.constraints],
+            source_metadata=ground.source_metadata,
+            processes=HELPERS,
+            pre=request.pre,
         )
-        return found, source.until()
+    )
+    for line in ground.lines:
+        # Asked before the resolver is even imported: its import takes as long as a page.
+        if line.name and not (line.url or line.path) and ground.route is None and _holds(source.markers, line):
+            source.prefetch(line.name, line.specifier, frozenset(map(normalise, line.extras)))
+    from rocmpip.plan.resolve import Options, resolve
+
+    found = resolve(
+        ground.lines,
+        ground.constraints,
+        source=source,
+        environment=source.markers,
+        rules=source.rules,
+        options=Options(
+            pre=request.pre,
+            preferred=ground.preferred(keep.pins),
+            extras=ground.extras,
+            no_deps=request.no_deps,
+            require_hashes=request.require_hashes,
+        ),
+        forbidden=ground.forbidden,
+    )
+    return found, source.until()
+
+
+def _holds(markers: Markers, line: RequirementLine) -> bool:
+    try:
+        return markers.holds(line.marker)
+    except ValueError:
+        return False  # told by the resolver
 
 
 def _alias(pin: Pin) -> bool:

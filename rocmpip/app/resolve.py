@@ -21,11 +21,10 @@ from rocmpip.model.packages import File, RequirementLine
 from rocmpip.model.redact import bare_url, redact
 from rocmpip.model.routing import Route
 from rocmpip.plan.gather import make_listing
-from rocmpip.plan.listing import Candidate, Listing, Metadata, Row, Rules, Unusable, as_file
+from rocmpip.plan.listing import Candidate, Listing, Metadata, Row, Rules, Unusable, as_file, with_hashes
 from rocmpip.plan.markers import Markers
 from rocmpip.plan.metadata import name_and_version, parse_metadata
 from rocmpip.plan.requirements import Need, need
-from rocmpip.plan.resolve import with_hashes
 from rocmpip.plan.versions import Spec, release, spec
 
 CONNECTIONS = 24

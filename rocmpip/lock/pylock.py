@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import PurePath
 from typing import Any
 
 from rocmpip.lock.model import Entry, Lock, strongest
-from rocmpip.lock.text import Written, install_command
+from rocmpip.lock.text import Written, install_command, is_pylock
 from rocmpip.model.errors import InputError
 from rocmpip.model.packages import File, normalise
 from rocmpip.model.redact import bare_url
 
-_NAME = re.compile(r"pylock\.(?:[^.]+\.)?toml\Z")
-
-
-def is_pylock(path: str) -> bool:
-    """True for the file names that PEP 751 gives its locks: pylock.toml and pylock.NAME.toml."""
-    return _NAME.match(PurePath(path).name) is not None
+__all__ = ["is_pylock", "read", "write"]
 
 
 def write(lock: Lock, *, path: str = "") -> str:

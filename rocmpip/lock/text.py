@@ -17,7 +17,13 @@ _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]*\Z")
 _HASH = re.compile(r"sha(?:256|384|512):[0-9a-f]{64,128}\Z")
 _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([A-Za-z0-9][A-Za-z0-9.+!_-]*)(?:\s|;|\\|\Z)")
 _ROW = re.compile(r"# {3}([a-z][a-z0-9 ._-]*): (.*)\Z")
+_PYLOCK = re.compile(r"pylock\.(?:[^.]+\.)?toml\Z")
 TITLE = "# Locked by rocmpip"
+
+
+def is_pylock(path: str) -> bool:
+    """True for the file names that PEP 751 gives its locks: pylock.toml and pylock.NAME.toml."""
+    return _PYLOCK.match(path.replace("\\", "/").rpartition("/")[2]) is not None
 
 
 def write(lock: Lock, *, path: str = "") -> str:

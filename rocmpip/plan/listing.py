@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, overload
 
-from rocmpip.model.packages import File
+from rocmpip.model.packages import File, RequirementLine
 from rocmpip.plan.versions import Release, release, spec
 
 
@@ -179,6 +179,17 @@ class Rules:
                 known = True
             self.pythons[requires_python] = known
         return known
+
+
+def with_hashes(rules: Rules, lines: Iterable[RequirementLine]) -> Rules:
+    """``rules`` narrowed to the hashes that requirements and constraints give. A source's listings need these rules."""
+    hashes: dict[str, frozenset[str]] = {}
+    for line in lines:
+        if line.hashes and line.name:
+            given = frozenset(text.strip().lower() for text in line.hashes)
+            # Said twice (requirement and constraint) a hash must be in both, as in pip.
+            hashes[line.name] = hashes[line.name] & given if line.name in hashes else given
+    return replace(rules, hashes=hashes) if hashes else rules
 
 
 class Listing(Sequence[Candidate]):

@@ -14,7 +14,7 @@ from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep
 
 from rocmpip.model.errors import InputError, NoPlan
 from rocmpip.model.packages import File, RequirementLine, normalise
-from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules
+from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules, with_hashes
 from rocmpip.plan.markers import Markers
 from rocmpip.plan.provider import Choice, Policy, Provider, Search, Source
 from rocmpip.plan.requirements import Need, need, need_of_line
@@ -232,17 +232,6 @@ def _hash_mode(roots: Sequence[Need], bounds: Sequence[Need], rules: Rules, opti
                     hint="add the hashes (a lock has them all), or leave all of them out",
                 )
     return narrowed
-
-
-def with_hashes(rules: Rules, lines: Iterable[RequirementLine]) -> Rules:
-    """``rules`` narrowed to the hashes that requirements and constraints give. A source's listings need these rules."""
-    hashes: dict[str, frozenset[str]] = {}
-    for line in lines:
-        if line.hashes and line.name:
-            given = frozenset(text.strip().lower() for text in line.hashes)
-            # Said twice (requirement and constraint) a hash must be in both, as in pip.
-            hashes[line.name] = hashes[line.name] & given if line.name in hashes else given
-    return replace(rules, hashes=hashes) if hashes else rules
 
 
 def _policy(
