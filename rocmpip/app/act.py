@@ -129,7 +129,7 @@ def act(session: Session, plan: Plan, *, json: bool = False) -> Outcome:
     context = session.context
     todo = [item for item in plan.items if item.action != "keep"]
     torch_family = [item for item in todo if context.catalogue.is_family(item.name)]
-    builds = [item for item in todo if item.action == "build"]
+    builds = [item for item in todo if item.recipe]
     rest = [item for item in todo if item not in torch_family and item not in builds]
     with pinned_pip(session, plan, json=json) as (pip, files):
         if torch_family and not _install_family(pip, plan, torch_family, outcome):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from rocmpip.app.context import Context, gather
@@ -62,6 +63,7 @@ def plain_pip(context: Context) -> NoReturn:
 
 
 def plan_and_act(context: Context, *, as_json: bool) -> int:
+    from rocmpip.app.ahead import refuse_unready, unready_notes
     from rocmpip.app.behind import run_pip_behind
     from rocmpip.app.planning import make_plan
     from rocmpip.app.request import sorted_request
@@ -79,7 +81,9 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
             # Nothing of ours is in the way: pip tells such a conflict in its own words, with its own exit code.
             return run_pip_behind(session)
         if context.request.dry_run:
+            plan = replace(plan, notes=(*plan.notes, *unready_notes(session, plan)))
             return show(context, plan, as_json=as_json)
+        refuse_unready(session, plan)
         _announce(context, plan)
         from rocmpip.app.act import act
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from rocmpip.app import family
+from rocmpip.app.ahead import kept_builds
 from rocmpip.app.installed import installed_with_requirements
 from rocmpip.app.sdists import SdistReader
 from rocmpip.app.session import Session
@@ -168,6 +169,14 @@ def _assemble(
     context, asked, policy = session.context, session.asked, session.policy
     recipes = {item.name: item.name for item in solution.resolved if item.version in policy.sources.get(item.name, {})}
     recipes.update({item.name: _TEMPLATE for item in solution.resolved if item.name in reader.need_torch})
+    torch_seen = next((item.version for item in solution.resolved if item.name == "torch"), "")
+    torch_seen = torch_seen or context.installed_versions.get("torch", "")
+    by_name = {item.name: item for item in solution.resolved}
+    kept = kept_builds(session, {name: (by_name[name], recipe) for name, recipe in recipes.items()}, torch_seen, reader)
+    for name in kept:
+        source = by_name[name].file
+        if source is not None:
+            policy.sources.setdefault(name, {}).setdefault(by_name[name].version, source)
     installed = installed_with_requirements(context)
     roots = {line.name: (line.extras, line.origin) for line in asked.plain if line.name}
     roots.update({direct.name: (direct.line.extras, direct.line.origin) for direct in asked.direct if direct.name})
@@ -177,6 +186,7 @@ def _assemble(
         environment=context.markers,
         is_family=context.catalogue.is_family,
         recipes=recipes,
+        wheelhouse=kept,
         choice=policy.family.made,
         held=held,
         force=context.request.force_reinstall,
@@ -184,7 +194,7 @@ def _assemble(
     )
     plan = assembly.assemble(solution.resolved, facts, kept=solution.kept)
     torch = next((item for item in plan.items if item.name == "torch"), None)
-    _check_builds(session, plan, torch.version if torch else context.installed_versions.get("torch", ""))
+    _check_builds(session, plan, torch_seen)
     notes = (
         *context.platform.notes,
         *context.request.notes,
@@ -197,13 +207,13 @@ def _assemble(
     plan = replace(plan, notes=tuple(dict.fromkeys(notes)))
     if torch is None or torch.action == "keep":
         return plan
-    kept = assembly.closure(
+    needed = assembly.closure(
         {name: extras for name, (extras, _) in roots.items()} | {item.name: () for item in plan.items},
         {name: dist.requires_dist for name, dist in installed.items()}
         | {item.name: item.requires_dist for item in solution.resolved},
         context.markers,
     )
-    return replace(plan, leftovers=assembly.leftovers(installed, kept, context.catalogue.forbidden))
+    return replace(plan, leftovers=assembly.leftovers(installed, needed, context.catalogue.forbidden))
 
 
 def _check_builds(session: Session, plan: Plan, torch: str) -> None:

@@ -51,8 +51,8 @@ class Facts:
     is_family: Callable[[str], bool]
     recipes: Mapping[str, str] = field(default_factory=dict)
     """Names that a recipe builds in this plan → recipe name."""
-    wheelhouse: Mapping[str, str] = field(default_factory=dict)
-    """Names whose build is already kept → path of the wheel."""
+    wheelhouse: Mapping[str, File] = field(default_factory=dict)
+    """Names whose build is already kept → its wheel."""
     choice: FamilyChoice | None = None
     held: Mapping[str, str] = field(default_factory=dict)
     force: bool = False
@@ -154,7 +154,7 @@ def _item(name: str, resolved: Resolved | None, parents: Sequence[str], facts: F
     action, origin = "install", "url" if resolved.direct_url else "index"
     if name in facts.wheelhouse:
         origin = "wheelhouse"
-        because.append("built here before with exactly these inputs")
+        because.append(f"built here before for exactly this by the recipe {recipe}: no build is needed")
     elif recipe:
         action, origin = "build", "build"
         because.append(f"no ready ROCm wheel fits: built from source by the recipe {recipe}")
@@ -173,7 +173,7 @@ def _item(name: str, resolved: Resolved | None, parents: Sequence[str], facts: F
         version=resolved.version,
         action=action,
         origin=origin,
-        file=resolved.file,
+        file=facts.wheelhouse.get(name, resolved.file),
         installed_version=installed_version,
         because=tuple(because),
         direct=bool(origin_text),

@@ -29,8 +29,8 @@ def item_json(item: PlanItem) -> dict[str, object]:
         "installed_version": item.installed_version or None,
         "action": item.action,
         "origin": item.origin,
-        "index": (bare_url(file.index) or None) if file else None,
-        "url": _public_url(item),
+        "index": _public(file.index) if file else None,
+        "url": _public(file.url) if file else None,
         "sha256": file.hashes.get("sha256") if file else None,
         "size": file.size if file else None,
         "because": list(item.because),
@@ -40,10 +40,9 @@ def item_json(item: PlanItem) -> dict[str, object]:
     }
 
 
-def _public_url(item: PlanItem) -> str | None:
-    if item.file is None or item.file.url.startswith("file:"):
-        return None
-    return bare_url(item.file.url) or None
+def _public(url: str) -> str | None:
+    """An address of a server, without credentials; None for what lies on this machine."""
+    return None if url.startswith("file:") else bare_url(url) or None
 
 
 def tried_json(tried: Iterable[Tried]) -> list[dict[str, object]]:

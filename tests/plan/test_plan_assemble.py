@@ -13,12 +13,19 @@ LINUX = {"sys_platform": "linux", "platform_system": "Linux", "python_version": 
 
 
 def wheel(name: str, version: str) -> File:
-    return File(f"{name}-{version}-py3-none-any.whl", f"https://h.example/{name}-{version}-py3-none-any.whl", {"sha256": "0" * 64})
+    return File(
+        f"{name}-{version}-py3-none-any.whl",
+        f"https://h.example/{name}-{version}-py3-none-any.whl",
+        {"sha256": "0" * 64},
+    )
 
 
 def facts(**more: object) -> Facts:
     given_: dict[str, object] = {
-        "installed": {}, "roots": {}, "environment": LINUX, "is_family": {"torch", "torchvision", "triton-rocm"}.__contains__,
+        "installed": {},
+        "roots": {},
+        "environment": LINUX,
+        "is_family": {"torch", "torchvision", "triton-rocm"}.__contains__,
     }
     return Facts(**{**given_, **more})  # type: ignore[arg-type]
 
@@ -78,7 +85,11 @@ def test_kept_packages_are_listed_too() -> None:
 def test_a_wheelhouse_wheel_is_installed_not_built() -> None:
     plan = assemble(
         [Resolved("flash-attn", "2.8.3", wheel("flash_attn", "2.8.3"), requested=True)],
-        facts(roots={"flash-attn": ((), "command line")}, recipes={"flash-attn": "flash-attn"}, wheelhouse={"flash-attn": "/w"}),
+        facts(
+            roots={"flash-attn": ((), "command line")},
+            recipes={"flash-attn": "flash-attn"},
+            wheelhouse={"flash-attn": wheel("flash_attn", "2.8.3")},
+        ),
     )
     assert (plan.items[0].action, plan.items[0].origin) == ("install", "wheelhouse")
 
@@ -94,7 +105,9 @@ def test_closure_ends_on_cycles_and_keeps_extras() -> None:
     assert closure({"a": ()}, packages, LINUX) == {"a": ["b"], "b": ["a"], "c": ["b"]}
 
 
-@given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple), max_size=6))
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple), max_size=6)
+)
 def test_closure_reaches_all_and_ends(packages: dict[str, tuple[str, ...]]) -> None:
     reached = closure({"a": ()}, packages, LINUX)
     assert all(child in reached for name in reached for child in packages.get(name, ()))
