@@ -82,7 +82,8 @@ def diagnoser(context: Context, torch: str) -> Callable[[str], str | None]:
 
 def run_build(package: Package, tools: Toolbox) -> Made:
     """Build (or find) one package and tell it: one line of progress, then where the wheel came from."""
-    subject = f"{package.name} {package.version}"
+    # A local folder has no version before it is built.
+    subject = f"{package.name} {package.version}".removesuffix(" 0")
     line = ProgressLine(subject)
 
     def tell(moment: Progress) -> None:
