@@ -1,22 +1,22 @@
 """The program that verify runs in the target's interpreter. It is handed over as text: standard library and torch alone.
 
-It prints one line for each step, behind a mark: ``begin`` before, then the outcome, so that a crash names its step.
-Arguments (JSON in argv[1]): "mode" import | torch | rank, and what that mode needs. Nothing is written outside the folder
-that the parent set up and removes.
+It appends one line of JSON for each step to the file "progress": ``begin`` before, then the outcome, so that a crash or a
+hang names its step. Arguments (JSON in argv[1]): "progress", "mode" import | torch | rank, and what that mode needs. Nothing
+is written outside the folder that the parent set up and removes.
 """
 
 # mypy: ignore-errors
-# ruff: noqa: T201
 from __future__ import annotations
 
 import json
 import sys
 
-MARK = "rocmpip-verify:"
+ASKED = json.loads(sys.argv[1])
 
 
 def tell(**row):
-    print("\n" + MARK + json.dumps(row), flush=True)
+    with open(ASKED["progress"], "a", encoding="utf-8") as stream:
+        stream.write(json.dumps(row) + "\n")
 
 
 def step(name, function):
@@ -179,7 +179,7 @@ def rank_step(rank, world, meeting):
 def main():
     # A file in the user's working folder must not be imported in place of a package.
     sys.path[:] = [entry for entry in sys.path if entry not in ("", ".")]
-    asked = json.loads(sys.argv[1])
+    asked = ASKED
     if asked["mode"] == "import":
         import_names(asked["names"])
     elif asked["mode"] == "torch":

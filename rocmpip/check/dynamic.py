@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import tempfile
 import threading
@@ -17,7 +18,6 @@ from rocmpip.elf.targets import fitting
 from rocmpip.machine.programs import Unanswered, output_of
 from rocmpip.model.machine import InstalledDist
 
-MARK = "rocmpip-verify:"
 _FIRST = ("torch", "torchvision", "torchaudio", "triton", "triton-rocm", "pytorch-triton-rocm")
 _NO_IMPORT = ("rocm", "rocm-sdk-core", "rocm-sdk-devel", "rocm-sdk-libraries")
 
@@ -70,30 +70,32 @@ def environment(base: Mapping[str, str], folder: Path) -> dict[str, str]:
 def child(site: Site, env: Mapping[str, str], asked: Mapping[str, object], time_limit: float) -> list[Step]:
     """Run the program once. The step at which the child died or stood still is a fault."""
     program = files("rocmpip.check").joinpath("child_program.py").read_text(encoding="utf-8")
+    handle, progress = tempfile.mkstemp(prefix="progress-", dir=env["TMPDIR"])
+    os.close(handle)
+    asked = {**asked, "progress": progress}
     argv = ["/bin/sh", "-c", 'exec "$0" "$@" 2>&1', site.target.python, "-B", "-c", program, json.dumps(asked)]
     try:
         code, text = output_of(argv, env=env, time_limit=time_limit)
         ended = ""
     except (Unanswered, OSError) as problem:
         code, text, ended = -1, "", str(problem) or "cannot be started"
-    steps = list(_read(text))
-    begun = next((step.step for step in reversed(steps) if step.verdict == "begin"), "")
+    steps = _read(Path(progress).read_text(encoding="utf-8", errors="replace"))
     done = [step for step in steps if step.verdict != "begin"]
-    if ended or code != 0 or (begun and begun not in {step.step for step in done}):
-        first = begun if begun and begun not in {step.step for step in done} else _name(asked)
-        done.append(Step(first, FAULT, ended or _death(code, text)))
+    names = {step.step for step in done}
+    open_ = next((step.step for step in reversed(steps) if step.verdict == "begin" and step.step not in names), "")
+    if ended or code != 0 or open_:
+        done.append(Step(open_ or _name(asked), FAULT, ended or _death(code, text)))
     return done
 
 
 def _read(text: str) -> list[Step]:
     found = []
     for line in text.splitlines():
-        if line.startswith(MARK):
-            try:
-                row = json.loads(line[len(MARK) :])
-                found.append(Step(str(row["step"]), str(row["verdict"]), str(row.get("detail", ""))))
-            except (ValueError, KeyError, TypeError):
-                continue
+        try:
+            row = json.loads(line)
+            found.append(Step(str(row["step"]), str(row["verdict"]), str(row.get("detail", ""))))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue  # a line that was cut short by the child's end
     return found
 
 
@@ -108,7 +110,7 @@ def _death(code: int, text: str) -> str:
             return f"the interpreter was ended by {signal.Signals(-code).name}"
         except ValueError:
             return f"the interpreter was ended by signal {-code}"
-    said = [line for line in text.splitlines() if line.strip() and not line.startswith(MARK)]
+    said = [line for line in text.splitlines() if line.strip()]
     return f"the interpreter ended with exit code {code}" + (f": {said[-1].strip()[:300]}" if said else "")
 
 

@@ -119,8 +119,9 @@ def _resolved(site: Site, dist: Dist) -> list[Finding]:
     if by_library:
         found.append(_missing(site, dist.name, list(by_library.values()), None))
     found += _rocms(site, dist, sound)
-    found += _versions(site, dist, sound)
-    found += _symbols(site, dist, sound)
+    old = _versions(site, dist, sound)
+    # Symbols that an older runtime lacks are the same matter.
+    found += old or _symbols(site, dist, sound)
     return found
 
 
