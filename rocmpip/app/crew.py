@@ -1,7 +1,7 @@
-"""Who fetches for the resolver: a few threads, or two helper processes that decode and sort as well.
+"""A few threads that fetch for the resolver, and a queue that brings back what they got.
 
 Python runs one thread at a time, so only waiting is worth a thread: decoding and deciding happen in the one that asks.
-Helper processes take the decoding off it too, which a set of a hundred projects needs to keep two processors busy.
+(Two helper processes that decode were tried: what they save they lose again by handing over what they found.)
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import _thread
 import contextlib
 import queue
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from rocmpip.index.client import Client
 from rocmpip.index.fast import FastPages, Fetched, SlimPage
@@ -21,41 +21,8 @@ Job = Callable[[], Any]
 Handler = Callable[[Any, "Exception | None"], None]
 
 
-class Fetchers(Protocol):
-    """``put``, ``page`` and ``metadata`` never wait long; ``run_one`` calls the handler of something finished."""
-
-    @property
-    def open(self) -> int:
-        """Jobs whose handler has not been called yet."""
-        ...
-
-    def put(self, job: Job, handler: Handler) -> None:
-        """Run ``job``; ``handler(result, None)`` or ``handler(None, problem)`` follows in ``run_one``."""
-        ...
-
-    def page(self, index: str, name: str, handler: Handler) -> None:
-        """Fetch a project page; its result is a sequence of rows, empty when the index has no such project."""
-        ...
-
-    def metadata(self, file: File, handler: Handler) -> None:
-        """Fetch the core metadata of a file; its result is bytes."""
-        ...
-
-    def until(self) -> float:
-        """The moment (seconds since 1970) at which the first of the fetched pages goes stale."""
-        ...
-
-    def run_one(self, *, wait: bool) -> bool:
-        """Handle one finished job; with ``wait``, wait for one. False when none was there (or none is open)."""
-        ...
-
-    def close(self) -> None:
-        """Drop what has not begun. What is under way ends within its own time limits, unheard."""
-        ...
-
-
 class Crew:
-    """Threads."""
+    """``put``, ``page`` and ``metadata`` never wait; ``run_one`` calls the handler of something finished, in its caller's thread."""
 
     def __init__(self, client: Client, size: int) -> None:
         self._client = client
@@ -65,8 +32,10 @@ class Crew:
         self._done: queue.SimpleQueue[tuple[Handler, Any, Exception | None]] = queue.SimpleQueue()
         self._threads = 0
         self.open = 0
+        """Jobs whose handler has not been called yet."""
 
     def put(self, job: Job, handler: Handler) -> None:
+        """Run ``job`` in a thread; ``handler(result, None)`` or ``handler(None, problem)`` follows in ``run_one``."""
         self.open += 1
         self._jobs.put((job, handler))
         if self._threads < min(self._size, self.open):
@@ -75,6 +44,7 @@ class Crew:
             _thread.start_new_thread(self._work, ())
 
     def page(self, index: str, name: str, handler: Handler) -> None:
+        """Fetch a project page; its result is a sequence of rows, empty when the index has no such project."""
         self.put(lambda: self._pages.fetch(index, name), lambda got, problem: self._decoded(got, problem, handler))
 
     def _decoded(self, got: Fetched, problem: Exception | None, handler: Handler) -> None:
@@ -89,12 +59,15 @@ class Crew:
         handler(rows, problem)
 
     def metadata(self, file: File, handler: Handler) -> None:
+        """Fetch the core metadata of a file; its result is bytes."""
         self.put(lambda: self._client.metadata(file), handler)
 
     def until(self) -> float:
+        """The moment (seconds since 1970) at which the first of the fetched pages goes stale."""
         return self._pages.until
 
     def run_one(self, *, wait: bool) -> bool:
+        """Handle one finished job; with ``wait``, wait for one. False when none was there (or none is open)."""
         if not self.open:
             return False
         try:
@@ -106,6 +79,7 @@ class Crew:
         return True
 
     def close(self) -> None:
+        """Drop the jobs that have not begun. Those under way end within their own time limits, unheard."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._jobs.get_nowait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ COMMAND = "lock"
 
 def run(argv: Sequence[str]) -> int:
     """Run ``rocmpip lock ARGV`` in full and return the exit code."""
+    # A short run that keeps nearly all it makes: looking for garbage in it costs a tenth of the time.
+    gc.disable()
     try:
         return _lock(list(argv))
     except BaseException as problem:

@@ -23,9 +23,6 @@ from rocmpip.report import say
 if TYPE_CHECKING:
     from rocmpip.plan.resolve import Pin, Resolution
 
-HELPERS = 2
-"""Processes that fetch and decode pages, where there is more than one processor."""
-
 
 @dataclass(frozen=True)
 class Keep:
@@ -169,7 +166,6 @@ def resolve_on(
             route=ground.route,
             bounds=[*ground.lines, *ground.constraints],
             source_metadata=ground.source_metadata,
-            processes=HELPERS,
             pre=request.pre,
         )
     )

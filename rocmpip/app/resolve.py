@@ -6,14 +6,12 @@ its best candidate, then the listings of what that needs. The resolver finds nea
 
 from __future__ import annotations
 
-import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from rocmpip.app.crew import Crew, Fetchers
+from rocmpip.app.crew import Crew
 from rocmpip.index.client import Client
 from rocmpip.model.errors import NetworkError, NoPlan
 from rocmpip.model.filenames import SDIST_ENDINGS, belongs
@@ -54,7 +52,6 @@ class IndexSource:
         bounds: Iterable[RequirementLine] = (),
         source_metadata: SourceMetadata | None = None,
         connections: int = CONNECTIONS,
-        processes: int = 0,
         pre: bool = False,
     ) -> None:
         self.client = client
@@ -65,7 +62,7 @@ class IndexSource:
         self.find_links = tuple(find_links)
         self._route = route
         self._source_metadata = source_metadata
-        self._crew = _fetchers(client, self.rules, connections, processes)
+        self._crew = Crew(client, connections)
         self._pre = pre
         self._elsewhere = bool(self.find_links) or source_metadata is None
         self._listings: dict[str, Listing | Exception] = {}
@@ -202,8 +199,7 @@ class IndexSource:
                 origins[one.filename] = (route.kind, recipe, parse_metadata(one.metadata))
             if route.keep is not None:
                 keep = route.keep
-                # Judged file by file: all of them are needed here.
-                pages = [[row for row in _whole(rows) if keep(as_file(row))] for rows in pages]
+                pages = [[row for row in rows if keep(as_file(row))] for rows in pages]
         listing = make_listing(
             name,
             pages[0] if len(pages) == 1 else [row for rows in pages for row in rows],
@@ -212,7 +208,6 @@ class IndexSource:
             because=route.because if route is not None else "",
             origins=origins,
             unique=len(pages) == 1,
-            more=_more_of(pages) if any(hasattr(rows, "more") for rows in pages) else None,
         )
         if pages and not len(listing):
             dropped = listing.dropped
@@ -337,35 +332,6 @@ class _Arriving:
         self.parts: list[Sequence[Row]] = []
         self.missing = 0
         self.problem: Exception | None = None
-
-
-def _fetchers(client: Client, rules: Rules, connections: int, processes: int) -> Fetchers:
-    """Helper processes where they help: several processors, and no thread yet that a fork could catch in the middle."""
-    if processes and (os.cpu_count() or 1) > 1 and threading.active_count() == 1:
-        from rocmpip.app.helpers import Helpers
-
-        try:
-            return Helpers(client, rules, processes)
-        except OSError:
-            pass
-    return Crew(client, connections)
-
-
-def _whole(rows: Sequence[Row]) -> Sequence[Row]:
-    more = getattr(rows, "more", None)
-    return rows if more is None else more()
-
-
-def _more_of(pages: Sequence[Sequence[Row]]) -> Callable[[Sequence[str]], Iterable[Row]]:
-    def more(marks: Sequence[str]) -> Iterable[Row]:
-        for rows in pages:
-            ask = getattr(rows, "more", None)
-            if ask is not None:
-                yield from ask(marks)
-            else:
-                yield from (row for row in rows if not marks or any(mark in row.filename for mark in marks))
-
-    return more
 
 
 def _key(candidate: Candidate) -> str:

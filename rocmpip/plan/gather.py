@@ -7,7 +7,7 @@ worked out from the rows again when someone does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rocmpip.model.filenames import SDIST_ENDINGS
 from rocmpip.model.packages import normalise
@@ -29,39 +29,15 @@ def make_listing(
     origins: Mapping[str, Origin] | None = None,
     wild: bool = True,
     unique: bool = False,
-    more: Callable[[Sequence[str]], Iterable[Row]] | None = None,
 ) -> Listing:
     """Group ``rows`` by version, newest first.
 
     ``origins`` says for a file name (origin, recipe, static metadata) where that is not ("index", "", None).
     A file name that comes twice counts once (the first wins); ``unique`` says that none does. Files of another project
-    are set aside. Where ``rows`` are ``fitting`` ones only, ``more`` gives all of them, or those with one of the marks
-    in their file name.
+    are set aside.
     """
-    shelf = Shelf(name, rows if unique else _first(rows), rules, origins or {}, more)
+    shelf = Shelf(name, rows if unique else _first(rows), rules, origins or {})
     return Listing(name, shelf=shelf, places=places, because=because, wild=wild)
-
-
-def fitting(rows: Iterable[Row], rules: Rules) -> list[Row]:
-    """The rows that could become a candidate for the rules' target: a first sieve, by tags and Python alone."""
-    ranks, pythons, kept = rules.ranks, rules.pythons, []
-    for row in rows:
-        filename = row.filename
-        if filename[-4:] == ".whl":
-            pieces = filename.split("-", 2)
-            if len(pieces) < 3:
-                continue
-            tail = pieces[2]
-            rank = ranks.get(tail, _UNKNOWN)
-            if rank is None or (rank == _UNKNOWN and rules.rank(tail) is None):
-                continue
-        elif not filename.endswith(SDIST_ENDINGS):
-            continue
-        wants = row.requires_python
-        if wants and not (pythons[wants] if wants in pythons else rules.python_fits(wants)):
-            continue
-        kept.append(row)
-    return kept
 
 
 def _first(rows: Iterable[Row]) -> Sequence[Row]:
@@ -81,11 +57,9 @@ class Shelf:
         rows: Iterable[Row],
         rules: Rules,
         origins: Mapping[str, Origin],
-        more: Callable[[Sequence[str]], Iterable[Row]] | None = None,
     ) -> None:
         self._name = name
         self._rows = rows
-        self._more = more
         self._rules = rules
         self._origins = origins
         self._hashes = rules.hashes.get(name)
@@ -215,11 +189,8 @@ class Shelf:
     def _files_of(self, version: Release, texts: Sequence[str]) -> list[Row]:
         """Every file of the version, as far as it is spelled like one that fits."""
         marks = [f"-{text}" for text in texts]
-        near = [row for row in self._all(marks) if any(mark in row.filename for mark in marks)]
+        near = [row for row in self._rows if any(mark in row.filename for mark in marks)]
         return [row for row in near if (text := self._version_in(row.filename)) and _same(text, version)]
-
-    def _all(self, marks: Sequence[str] = ()) -> Iterable[Row]:
-        return self._rows if self._more is None else _first(self._more(marks))
 
     def _version_in(self, filename: str) -> str:
         if filename.endswith(".whl"):
@@ -229,7 +200,7 @@ class Shelf:
 
     def any_final(self) -> bool:
         """Whether any file at all, fitting or not, is of a final release."""
-        for text in {self._version_in(row.filename) for row in self._all()}:
+        for text in {self._version_in(row.filename) for row in self._rows}:
             try:
                 if text and not release(text).pre:
                     return True
@@ -240,7 +211,7 @@ class Shelf:
     def set_aside(self) -> dict[str, list[str]]:
         """Reason → what did not fit for it."""
         dropped: dict[str, list[str]] = {}
-        for row in self._all():
+        for row in self._rows:
             reason, what = self._reason(row)
             if reason:
                 dropped.setdefault(reason, []).append(what)
