@@ -5,14 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rocmpip.app.family import alias_for
 from rocmpip.app.lines import line_text
 from rocmpip.app.policy import pinned_route
 from rocmpip.app.session import Session
-from rocmpip.model.errors import BuildFailed, RocmpipError
+from rocmpip.model.errors import Interrupted, RocmpipError
 from rocmpip.model.packages import File
 from rocmpip.model.plan import Plan, PlanItem
 from rocmpip.model.redact import redact
@@ -20,6 +20,8 @@ from rocmpip.model.request import IndexOptions
 from rocmpip.report import say
 
 _DROPPED = frozenset(("--no-deps", "--upgrade", "-U", "--force-reinstall", "--require-hashes", "--dry-run"))
+_WITH_VALUE = frozenset(("--uploaded-prior-to",))
+"""What the plan has decided already; with their value."""
 
 
 @dataclass
@@ -41,6 +43,8 @@ class Pip:
     url: str
     json: bool
     number: int = 0
+    reports: list[Path] = field(default_factory=list)
+    """Where each pip's --report lies, when the user asked for one."""
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
         from rocmpip.target.run import neutral_environment
@@ -62,13 +66,29 @@ class Pip:
 
         return dict(rocm_build_env(self.session.context.platform.gfx_targets))
 
-    def install(self, lines: Sequence[str], *, flags: Sequence[str] = (), env: Mapping[str, str] | None = None) -> int:
-        """``pip install`` of exactly these lines; returns pip's exit code."""
-        context = self.session.context
-        options = [word for word in context.request.options if word not in _DROPPED]
-        return self.run("install", [*options, *flags, *self._words(lines)], env=env)
+    def install(
+        self, lines: Sequence[str], *, flags: Sequence[str] = (), env: Mapping[str, str] | None = None, silent: bool = False
+    ) -> int:
+        """``pip install`` of exactly these lines; returns pip's exit code. ``silent``: stdout is kept for something else."""
+        report: list[str] = []
+        if self.session.context.request.report:
+            path = self.folder / f"report-{len(self.reports)}.json"
+            self.reports.append(path)
+            report = ["--report", str(path)]
+        return self.run("install", [*self._options(), *flags, *report, *self._words(lines)], env=env, silent=silent)
 
-    def run(self, command: str, arguments: Sequence[str], *, env: Mapping[str, str] | None = None) -> int:
+    def _options(self) -> list[str]:
+        """The user's options, without those that the plan has answered."""
+        kept: list[str] = []
+        words = iter(self.session.context.request.options)
+        for word in words:
+            if word in _WITH_VALUE:
+                next(words, "")
+            elif word not in _DROPPED:
+                kept.append(word)
+        return kept
+
+    def run(self, command: str, arguments: Sequence[str], *, env: Mapping[str, str] | None = None, silent: bool = False) -> int:
         """Any pip command on our terminal; returns pip's exit code."""
         from rocmpip.target.pip import pip_command
         from rocmpip.target.run import run_pip
@@ -79,7 +99,7 @@ class Pip:
             [command, *arguments],
             env=self.environment(env),
             cwd=context.cwd,
-            stdout_to_stderr=self.json,
+            stdout_to_stderr=self.json or silent,
         )
 
     def _words(self, lines: Sequence[str]) -> list[str]:
@@ -108,9 +128,17 @@ def looking(index: IndexOptions) -> str:
 
 
 @contextmanager
-def pinned_pip(session: Session, plan: Plan, *, json: bool) -> Iterator[tuple[Pip, dict[str, File]]]:
-    """A pip behind a router that serves exactly the plan; the returned dict may grow (built wheels)."""
-    files = {item.name: item.file for item in plan.items if item.file is not None and item.action != "build"}
+def pinned_pip(session: Session, plan: Plan, *, json: bool, metadata: bool = False) -> Iterator[tuple[Pip, dict[str, File]]]:
+    """A pip behind a router that serves exactly the plan; the returned dict may grow (built wheels).
+
+    ``metadata``: pip may ask for metadata apart from the files (a dry run should not fetch those).
+    """
+    # pip reads the metadata in the wheel: without a dry run the .metadata file is one more thing that a server may lack.
+    files = {
+        item.name: item.file if metadata else replace(item.file, core_metadata=None)
+        for item in plan.items
+        if item.file is not None and item.action != "build"
+    }
     synthetic = {}
     choice = plan.choice
     if choice is not None:
@@ -138,7 +166,30 @@ def act(session: Session, plan: Plan, *, json: bool = False) -> Outcome:
         if outcome.code:
             return outcome
         _install_rest(pip, plan, [*built, *rest], outcome)
+        if context.request.report and not outcome.code:
+            from rocmpip.app.reports import write_report
+
+            write_report(pip, plan)
     return outcome
+
+
+def _force(pip: Pip) -> list[str]:
+    return ["--force-reinstall"] if pip.session.context.request.force_reinstall else []
+
+
+def pip_failed(outcome: Outcome, items: Sequence[PlanItem] = ()) -> RocmpipError:
+    """pip's own failure, with what it was about: its words name neither package nor place of a download that is not what it should be."""
+    names = ", ".join(f"{item.name} {item.version}" for item in items[:6]) + (" …" if len(items) > 6 else "")
+    done = f"already installed and kept: {', '.join(outcome.done)}; " if outcome.done else ""
+    problem = RocmpipError(
+        f"pip could not install {names}" if names else "pip could not do it",
+        why=f"it ended with exit code {outcome.code}; its own words are above",
+        hint=f"{done}the same command goes on from here",
+        details=tuple(f"{item.name}: {redact(item.file.url)}" for item in items[:6] if item.file is not None and item.file.url),
+    )
+    problem.exit_code = outcome.code
+    problem.slug = "pip"
+    return problem
 
 
 def _install_family(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Outcome) -> bool:
@@ -154,8 +205,9 @@ def _install_family(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Ou
     sources = [item for item in items if item.file is not None and not item.file.filename.endswith(".whl")]
     for part, flags in (([one for one in items if one not in sources], []), (sources, ["--no-cache-dir"])):
         if part:
-            outcome.code = pip.install(_lines(pip, plan, part), flags=["--no-deps", *flags])
+            outcome.code = pip.install(plan_lines(pip, part), flags=["--no-deps", *flags, *_force(pip)])
             if outcome.code:
+                outcome.problem = pip_failed(outcome, part)
                 return False
             outcome.done.extend(f"{item.name} {item.version}" for item in part)
     return True
@@ -176,7 +228,7 @@ def foreign_triton(session: Session) -> bool:
     return False
 
 
-def _lines(pip: Pip, plan: Plan, items: Sequence[PlanItem]) -> list[str]:
+def plan_lines(pip: Pip, items: Sequence[PlanItem]) -> list[str]:
     """One line a package: exact pins; what was named by URL or path keeps the user's words; settings of -C stay with their line."""
     asked = pip.session.asked
     direct = {one.name: one for one in asked.direct if one.name}
@@ -203,7 +255,9 @@ def _build_all(pip: Pip, plan: Plan, builds: Sequence[PlanItem], files: dict[str
     for item in builds:
         try:
             made = build_item(pip, plan, item)
-        except BuildFailed as problem:
+        except Interrupted:
+            raise
+        except RocmpipError as problem:
             outcome.code, outcome.problem = problem.exit_code, problem
             done = ", ".join(outcome.done)
             if done:
@@ -224,13 +278,14 @@ def _install_rest(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Outc
     again = [item for item in items if item.recipe and item.installed_version == item.version]
     usual = [item for item in items if item not in again]
     if again:
-        outcome.code = pip.install(_lines(pip, plan, again), flags=["--no-deps", "--force-reinstall"])
+        outcome.code = pip.install(plan_lines(pip, again), flags=["--no-deps", "--force-reinstall"])
         if outcome.code:
+            outcome.problem = pip_failed(outcome, again)
             return
-    force = ["--force-reinstall"] if pip.session.context.request.force_reinstall else []
     if usual or kept:
-        outcome.code = pip.install([*_lines(pip, plan, usual), *kept], flags=["--no-deps", *force])
+        outcome.code = pip.install([*plan_lines(pip, usual), *kept], flags=["--no-deps", *_force(pip)])
         if outcome.code:
+            outcome.problem = pip_failed(outcome, usual)
             return
     outcome.done.extend(f"{item.name} {item.version}" for item in items)
     loose = pip.session.asked.loose
@@ -238,3 +293,5 @@ def _install_rest(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Outc
         from rocmpip.app.loose import install_loose
 
         outcome.code = install_loose(pip, plan, loose)
+        if outcome.code:
+            outcome.problem = pip_failed(outcome)

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocmpip.app import family
+from rocmpip.app import family, plain
 from rocmpip.app.act import Pip
 from rocmpip.app.context import Context, gather
 from rocmpip.app.lines import line_text
@@ -49,7 +49,11 @@ def run_pip_behind(session: Session) -> int:
             say.step(reason)
     with session.router() as router, tempfile.TemporaryDirectory(prefix="rocmpip-pip-") as folder:
         pip = Pip(session, Path(folder), router.url, json=context.ours.json)
-        code = pip.run(command, arguments(session, Path(folder), held))
+        if plain.in_own_words(session):
+            words, env = plain.own_words(session, Path(folder), held), plain.own_environment(pip)
+        else:
+            words, env = arguments(session, Path(folder), held), None
+        code = pip.run(command, words, whole=env)
         problems = [problem for problem in router.errors if isinstance(problem, NoPlan)]
         forbidden = router.forbidden
     if code and (problems or forbidden):
@@ -74,7 +78,8 @@ def arguments(session: Session, folder: Path, held: dict[str, str]) -> list[str]
     context, asked = session.context, session.asked
     request = context.request
     choice = session.policy.family.made
-    words: list[str] = [*request.options]
+    words: list[str] = [*request.options, *(("--report", request.report) if request.report else ())]
+    words += ["--dry-run"] if request.dry_run else []
     filed: list[str] = []
     for line in request.requirements:
         text = line_text(line)

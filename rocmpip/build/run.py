@@ -97,19 +97,44 @@ def run_logged(
     Ctrl-C, SIGTERM (where it raises) and any other exception end the whole process group: TERM, five seconds, KILL.
     ``on_beat(last line, ninja count)`` is called about four times a second.
     """
-    with _ulimits(ulimits or {}, log):
-        process = subprocess.Popen(
-            list(argv), env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )  # fmt: skip
+    process: subprocess.Popen[bytes] | None = None
     try:
+        with _ulimits(ulimits or {}, log), _signals_wait():
+            process = subprocess.Popen(
+                list(argv), env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )  # fmt: skip
         _follow(process, log, on_beat)
         return process.wait()
     finally:
-        end_group(process)
-        assert process.stdout is not None
-        process.stdout.close()
+        if process is not None:
+            end_group(process)
+            assert process.stdout is not None
+            process.stdout.close()
         log.flush()
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """SIGINT and SIGTERM that come within the block take effect at its end: one that breaks off ``Popen`` leaves a child that
+    nobody knows of."""
+    caught: list[int] = []
+    before: dict[int, Callable[[int, FrameType | None], object]] = {}
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if callable(handler):  # what is ignored stays ignored, in the child too
+                signal.signal(number, lambda got, frame: caught.append(got))
+                before[number] = handler
+    except ValueError:  # not the main thread
+        pass
+    try:
+        yield
+    finally:
+        for restored, handler in before.items():
+            signal.signal(restored, handler)
+        for got in caught[:1]:
+            before[got](got, None)
 
 
 @contextlib.contextmanager

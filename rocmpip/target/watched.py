@@ -4,11 +4,13 @@ Not imported by rocmpip. It must run on every Python that a target may have, so 
 ours. PARENT: process id of the rocmpip that waits. RUNNER: runner file of rocmpip's own pip, "" for the target's own pip.
 
 * When the parent dies, this process gets SIGTERM (Linux).
-* SIGTERM ends this process and what it started: a compiler must not go on for an install that is over.
+* SIGTERM ends what this process started (a compiler must not go on for an install that is over) and interrupts pip, which then
+  removes its temporary folders.
 * The parent tells of a SIGINT that it got itself by SIGUSR1. A terminal's Ctrl-C reaches both processes; the copy that comes
   so soon after the first must not interrupt pip's roll-back.
 * pip's line "Looking in indexes: …" would show the router's address and an empty folder of ours. It says what ROCMPIP_LOOKING
-  holds instead (the user's own places), or is left out when that is empty.
+  holds instead (the user's own places), or is left out when that is empty. In all other words of pip's the router's address
+  (with its secret path) is "rocmpip".
 """
 
 # ruff: noqa: PTH208, SIM105, RUF005, UP037
@@ -47,14 +49,15 @@ def _cancelled() -> None:
 
 
 def _end(number: int, frame: object) -> None:
-    """SIGTERM: end what we started, then end as SIGTERM ends a program."""
+    """SIGTERM: end what we started, then let pip clean up as after Ctrl-C. A second one ends us at once."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for process in _descendants(os.getpid()):
         try:
             os.kill(process, signal.SIGTERM)
         except OSError:
             pass
-    os.kill(os.getpid(), signal.SIGTERM)
+    _last[0] = time.monotonic()
+    raise KeyboardInterrupt
 
 
 def _descendants(parent: int) -> "list[int]":
@@ -97,7 +100,7 @@ def _watch(parent: int) -> None:
             sys.exit(143)
 
 
-def _say_places(text: str) -> None:
+def _say_places(text: str, router: str) -> None:
     """Change pip's words where its log records are made: nothing of pip is imported, and other words change nothing."""
     import logging
 
@@ -105,10 +108,20 @@ def _say_places(text: str) -> None:
 
     def tell(*args: object, **more: object) -> logging.LogRecord:
         record = make(*args, **more)
-        if isinstance(record.msg, str) and record.msg.startswith("Looking in indexes: http://127.0.0.1:"):
+        # A rich renderable stands in the arguments of these.
+        if not isinstance(record.msg, str) or record.msg.startswith("[present-"):
+            return record
+        if record.msg.startswith("Looking in indexes: http://127.0.0.1:"):
             record.msg, record.args = text, ()
             if not text:
                 record.levelno = logging.NOTSET  # below every handler's level
+        elif router:
+            try:
+                said = record.getMessage()
+            except (TypeError, ValueError):
+                return record
+            if router in said:
+                record.msg, record.args = said.replace(router, "rocmpip"), ()
         return record
 
     logging.setLogRecordFactory(tell)
@@ -117,7 +130,8 @@ def _say_places(text: str) -> None:
 if __name__ == "__main__":
     _, _parent, _runner = sys.argv[:3]
     _watch(int(_parent))
-    _say_places(os.environ.pop("ROCMPIP_LOOKING", ""))
+    _url = os.environ.get("PIP_INDEX_URL", "").rstrip("/")
+    _say_places(os.environ.pop("ROCMPIP_LOOKING", ""), _url if _url.startswith("http://127.0.0.1:") else "")
     sys.argv[:] = ["pip"] + sys.argv[3:]
     try:
         if _runner:

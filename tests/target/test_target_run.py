@@ -168,7 +168,9 @@ def test_sigterm_ends_pip_and_what_it_started(running: Running) -> None:
     assert child.wait(20) == 143
     for name in ("pid", "grandchild"):
         wait_for(lambda name=name: gone(int((told / name).read_text())), f"the end of {name}")  # type: ignore[misc]
-    assert not (told / "rolled-back").exists()
+    # As after Ctrl-C: pip's temporary folders must not stay behind.
+    assert (told / "rolled-back").exists()
+    assert not (told / "broken").exists()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a child of its parent's death")
