@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from rocmpip.model.recipe import ResolvedRecipe
 
 
-def kept_builds(session: Session, builds: Mapping[str, tuple[Resolved, str]], torch: str, reader: SdistReader) -> dict[str, File]:
+def kept_builds(
+    session: Session, builds: Mapping[str, tuple[Resolved, str]], torch: str, reader: SdistReader
+) -> dict[str, File]:
     """Name → the wheel that was built here before for exactly this, for the ``builds`` (name → what is resolved, its recipe).
 
     Without a download: a source counts by the hash that its index gives. Where that says nothing, the build itself will look.
@@ -73,9 +75,7 @@ def _unready(session: Session, plan: Plan) -> Iterator[tuple[ResolvedRecipe, tup
     for item in plan.items:
         if item.action == "build" and item.origin == "build":
             recipe = _recipe(context, item.recipe, item.version, planned_torch(context, plan.items))
-            missing = missing_needs(
-                recipe, rocm_root=root, hip_root=root, env=context.env, target_prefix=context.target.prefix
-            )
+            missing = missing_needs(recipe, rocm_root=root, hip_root=root, env=context.env, target_prefix=context.target.prefix)
             if missing:
                 yield replace(recipe, name=item.name), missing
 

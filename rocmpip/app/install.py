@@ -68,6 +68,7 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
     from rocmpip.app.planning import make_plan
     from rocmpip.app.request import sorted_request
     from rocmpip.app.session import open_session
+    from rocmpip.app.sizes import with_sizes
 
     if context.target.kind == "system" and not context.platform.container:
         say.warning(f"{context.target.python} is neither a virtual environment nor a container")
@@ -81,7 +82,7 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
             # Nothing of ours is in the way: pip tells such a conflict in its own words, with its own exit code.
             return run_pip_behind(session)
         if context.request.dry_run:
-            plan = replace(plan, notes=(*plan.notes, *unready_notes(session, plan)))
+            plan = replace(with_sizes(plan, session.client.size), notes=(*plan.notes, *unready_notes(session, plan)))
             return show(context, plan, as_json=as_json)
         refuse_unready(session, plan)
         _announce(context, plan)

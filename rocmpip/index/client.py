@@ -28,6 +28,9 @@ from rocmpip.model.packages import Absent, File, Page, normalise
 from rocmpip.model.redact import redact
 from rocmpip.model.request import IndexOptions
 
+_SIZE_SECONDS = 4.0
+"""A size is a comfort: nobody waits longer for it."""
+
 
 class Client:
     """Safe for threads. What was asked once is kept for the client's life.
@@ -134,6 +137,18 @@ class Client:
         """The file's answer as it comes, for handing on. ``headers``: Range and If-Range of the one who asked."""
         wanted = {"Accept-Encoding": "identity", **(headers or {})}
         return self.fetcher.opened(file.url, subject=file.filename, seconds=30 * 86400, headers=wanted, method=method)
+
+    def size(self, file: File) -> int | None:
+        """The file's size as its page or its server tells it, in bytes; None when neither does within a few seconds."""
+        if file.size is not None or not file.url.startswith(("http:", "https:")):
+            return file.size
+        try:
+            opened = self.fetcher.opened(file.url, subject=file.filename, seconds=_SIZE_SECONDS, method="HEAD", retries=0)
+            with opened as response:
+                told = response.headers.get("content-length", "")
+                return int(told) if response.status == 200 and told.isdigit() and int(told) else None
+        except NetworkError:
+            return None
 
     def needs_credentials(self, file: File) -> bool:
         """True when credentials that only this client holds (index URL, keyring) go with the file's URL."""

@@ -93,15 +93,16 @@ class Fetcher:
         seconds: float,
         headers: dict[str, str] | None = None,
         method: str = "GET",
+        retries: int | None = None,
     ) -> Iterator[Response]:
         """An answer whose body the caller reads; only what comes before the body is retried."""
-        deadline = Deadline(self.limits.page_seconds)
+        deadline = Deadline(min(self.limits.page_seconds, seconds))
 
         def once() -> _Open:
             manager = self._followed(url, headers or {}, deadline, subject, method)
             return _Open(manager, manager.__enter__())
 
-        held = self._tried(once, url, subject, deadline)
+        held = self._tried(once, url, subject, deadline, retries)
         held.response.deadline = Deadline(seconds)
         try:
             yield held.response
@@ -159,7 +160,10 @@ class Fetcher:
             raise Malformed("the server redirects from https to plain http", final=True)
         return url
 
-    def _tried(self, once: Callable[[], _T], url: str, subject: str, deadline: Deadline) -> _T:
+    def _tried(
+        self, once: Callable[[], _T], url: str, subject: str, deadline: Deadline, retries: int | None = None
+    ) -> _T:
+        most = self._retries if retries is None else retries
         if self.offline:
             raise NetworkError(
                 f"{subject} is not in the cache, and rocmpip is offline", why=redact(url), hint="run it once without --offline"
@@ -171,7 +175,7 @@ class Fetcher:
             except WireError as problem:
                 tries += 1
                 wait = self._wait(problem, tries)
-                if problem.final or tries > self._retries or wait is None or not _fits(wait, deadline):
+                if problem.final or tries > most or wait is None or not _fits(wait, deadline):
                     raise self._told(problem, url, subject, tries) from None
             self._sleep(wait)
 

@@ -84,9 +84,7 @@ def table(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
         return []
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
-        gap.join(
-            cell if column == len(row) - 1 else cell.ljust(widths[column]) for column, cell in enumerate(row)
-        ).rstrip()
+        gap.join(cell if column == len(row) - 1 else cell.ljust(widths[column]) for column, cell in enumerate(row)).rstrip()
         for row in rows
     ]
 
@@ -103,6 +101,17 @@ def _where(item: PlanItem) -> str:
     return bare_url(item.file.index) or bare_url(item.file.url)
 
 
+def _total(items: Sequence[PlanItem]) -> list[str]:
+    """One line about the download; sizes that nobody told are named as such."""
+    files = [item.file for item in items if item.file is not None and not item.file.url.startswith("file:")]
+    if not files:
+        return []
+    unknown = sum(file.size is None for file in files)
+    known = size_words(sum(file.size or 0 for file in files))
+    count = f"{len(files)} file{'s' if len(files) > 1 else ''}"
+    return [f"To download: {known} in {count}" + (f" ({unknown} of unknown size not counted)" if unknown else ""), ""]
+
+
 def plan_lines(plan: Plan, *, kept: bool = True) -> list[str]:
     """The readable plan: one row a package (action, version, from where, wheel or build, size), then the reasons."""
     shown = [item for item in plan.items if kept or item.action != "keep"]
@@ -111,9 +120,7 @@ def plan_lines(plan: Plan, *, kept: bool = True) -> list[str]:
     rows = [("", "package", "version", "what", "size", "from")]
     marks = {"install": "+", "replace": "~", "build": "*", "keep": "="}
     for item in shown:
-        kind = (
-            "build" if item.action == "build" else "wheel" if item.file and item.file.filename.endswith(".whl") else ""
-        )
+        kind = "build" if item.action == "build" else "wheel" if item.file and item.file.filename.endswith(".whl") else ""
         kind = kind or ("installed" if item.action == "keep" else "source")
         version = item.version
         if item.action in ("replace", "build") and item.installed_version:
@@ -122,6 +129,7 @@ def plan_lines(plan: Plan, *, kept: bool = True) -> list[str]:
         rows.append((marks[item.action], item.name, version, kind, size, _where(item)))
     lines = table(rows)
     lines.append("")
+    lines.extend(_total(shown))
     lines.append("Why:")
     for item in shown:
         if item.because:

@@ -179,6 +179,7 @@ def nothing_cuda(rows: dict[str, dict[str, Any]]) -> None:
 def right_torch(rows: dict[str, dict[str, Any]], targets: tuple[str, ...], python: str, replica: Replica) -> None:
     """torch and its companions: one ROCm label, from the ROCm index of that label, for this Python, with the kernels."""
     torch = rows["torch"]
+    assert torch["size"] > 0
     label = torch["version"].partition("+")[2]
     assert label.startswith("rocm"), torch["version"]
     for name in ("torchvision", "torchaudio"):
