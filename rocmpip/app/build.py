@@ -124,7 +124,9 @@ def _named(session: Session, line: RequirementLine, work: Path) -> Wanted:
             from rocmpip.recipe.refusal import refuse_conflicts
 
             # A package that never works on ROCm has no source either: its recipe says so better.
-            refuse_conflicts(context.book.resolve(recipe, "0", context.recipe_context(name=recipe)))
+            never = context.book.resolve(recipe, "0", context.recipe_context(name=recipe))
+            if any(conflict.kind == "refuse" for conflict in never.refusals):
+                refuse_conflicts(never)
         raise NoPlan(f"there is no source of {line.text} to build", hint="name another version, or see: rocmpip recipe list")
     file = source_files(session.policy, line.name)[Version(version)]
     source = session.client.download(file, work / file.filename) if file.url else None
