@@ -13,7 +13,7 @@ from rocmpip.argv.requirement import Reading, read_editable, read_requirement
 from rocmpip.argv.table import NEWEST, Version, file_grammar
 from rocmpip.argv.text import check_size, decode, logical_lines
 from rocmpip.argv.values import NameSets, Values
-from rocmpip.argv.words import Words, take_apart
+from rocmpip.argv.words import PLACES, Words, take_apart
 from rocmpip.model.errors import InputError, UsageError
 from rocmpip.model.packages import RequirementLine
 from rocmpip.model.redact import redact
@@ -52,6 +52,8 @@ class Scope:
     require_hashes: bool = False
     no_require_hashes: bool = False
     features: list[str] = field(default_factory=list)
+    changed: bool = False
+    """A file says where packages come from."""
 
 
 @dataclass
@@ -186,6 +188,7 @@ class FileReader:
     def _options(self, filename: str, values: Values) -> None:
         """Apply a line that holds only options, as pip does: of several -f in one line the first counts."""
         scope = self.scope
+        scope.changed = scope.changed or any(values.given(dest) for dest in PLACES)
         if values.flag("no_index"):
             scope.no_index = True
             scope.index_urls.clear()

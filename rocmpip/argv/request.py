@@ -54,6 +54,8 @@ class Ours:
     """(dest, value) of the options a command added by ``extra``, in their order."""
     plain: tuple[str, ...] = ()
     """The words after the sub-command as plain pip would be given them: without our options and without ``--python``."""
+    routed: tuple[str, ...] = ()
+    """``plain`` without the options that say where packages come from."""
 
 
 def parse_request(
@@ -249,6 +251,7 @@ def _request(
         implementation=values.text("implementation"),
         files=tuple(files.files),
         notes=tuple(reading.notes),
+        places_in_files=scope.changed,
         given=bool(words.positionals) or any(values.many(dest) for dest in _NAMING),
         only_deps=values.flag("only_deps"),
         all_releases=tuple(scope.releases.first),
@@ -336,6 +339,7 @@ def _ours(values: Values, words: Words, extra: tuple[Option, ...], python: str, 
         map_cuda_names=values.flag("map_cuda_names"),
         python=python,
         plain=words.plain,
+        routed=words.routed,
         extra=tuple((given.option.dest, given.value or "") for given in words.given if given.option in extra),
     )
 

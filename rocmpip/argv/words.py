@@ -29,7 +29,12 @@ class Words:
     """Options that the table does not know, with their values, to hand on as they are."""
     plain: tuple[str, ...] = ()
     """All words without our own options and without ``--python``: what plain pip would be given."""
+    routed: tuple[str, ...] = ()
+    """``plain`` without the options that say where packages come from: what pip is given behind the router."""
 
+
+PLACES = frozenset(("index_url", "extra_index_urls", "find_links", "no_index"))
+"""Options that say where packages come from."""
 
 Arity = Callable[[str], "int | None"]
 """An option's name → 0 (a flag), 1 (takes a value), or None (pip does not know it)."""
@@ -45,12 +50,14 @@ def take_apart(words: Sequence[str], grammar: Grammar, *, arity: Arity | None = 
     positionals: list[str] = []
     unknown: list[str] = []
     plain: list[str] = []
+    routed: list[str] = []
     while queue:
         start, count = len(words) - len(queue), len(given)
         word = queue.pop()
         if word == "--":
             positionals.extend(reversed(queue))
             plain.extend(words[start:])
+            routed.extend(words[start:])
             break
         if word.startswith("--"):
             _long(word, queue, grammar, given, unknown, arity)
@@ -59,8 +66,14 @@ def take_apart(words: Sequence[str], grammar: Grammar, *, arity: Arity | None = 
         else:
             positionals.append(word)
         if not any(one.spelled in grammar.ours or one.option.dest == "python" for one in given[count:]):
-            plain.extend(words[start : len(words) - len(queue)])
-    return Words(tuple(given), tuple(positionals), tuple(unknown), tuple(plain))
+            taken = words[start : len(words) - len(queue)]
+            plain.extend(taken)
+            if not any(one.option.dest in PLACES for one in given[count:]):
+                routed.extend(taken)
+            elif any(one.option.dest not in PLACES for one in given[count:]):
+                # A cluster: -vf PLACE is -v and -f PLACE.
+                routed.extend(one.spelled for one in given[count:] if one.option.dest not in PLACES)
+    return Words(tuple(given), tuple(positionals), tuple(unknown), tuple(plain), tuple(routed))
 
 
 def _long(word: str, queue: list[str], grammar: Grammar, given: list[Given], unknown: list[str], arity: Arity | None) -> None:

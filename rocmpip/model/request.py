@@ -97,3 +97,5 @@ class Request:
     build_constraint_files: tuple[str, ...] = ()
     pylocks: tuple[str, ...] = ()
     """PEP 751 lock files named by -r or --group: pip alone reads them."""
+    places_in_files: bool = False
+    """A requirement or constraint file has -i, --extra-index-url, -f or --no-index."""

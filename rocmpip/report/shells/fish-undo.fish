@@ -2,6 +2,8 @@
 if set -q __rocmpip_before
     functions -e pip pip3 __rocmpip_complete
     complete -c rocmpip -e
+    complete -c pip -e -w rocmpip
+    complete -c pip3 -e -w rocmpip
     string join \n -- $__rocmpip_before | source
     set -e __rocmpip_before
 end
