@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import configparser
-import os
 from pathlib import Path
 
 import pytest
@@ -162,7 +161,7 @@ def test_writing_keeps_links_and_permissions(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert real.read_bytes() == b"new\r\n"
     assert real.stat().st_mode & 0o777 == 0o600
-    assert sorted(os.listdir(tmp_path)) == ["pip.conf", "real.conf"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pip.conf", "real.conf"]
     assert read(link) == "new\r\n"
 
 
