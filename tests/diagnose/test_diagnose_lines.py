@@ -140,3 +140,10 @@ def test_binary_data_is_not_taken_for_utf_16() -> None:
 def test_gates_and_chunks_fit_each_other() -> None:
     assert reading.HEAD + reading.TAIL < reading.CHUNK
     assert all(reading.GATES)
+
+
+@pytest.mark.parametrize("word", ["fatal error: ", "致命错误："])
+def test_the_middle_of_a_large_log_is_read_in_chinese_too(word: str) -> None:
+    step = "gcc -c 文件.c -o 文件.o 与其他许多没有意义的单词\n".encode() * 120_000
+    line = f"c++: {word}已杀死 signal terminated program cc1plus\n".encode()
+    assert found(b"".join((step, line, step))) == ("build-out-of-memory", 120_001)
