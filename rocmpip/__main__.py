@@ -45,7 +45,24 @@ def _dispatch(command: Command, words: list[str]) -> int:
         return _ours([command.args[0], "--help"])
     if _is_ours(name):
         return _our_command(command)
+    _python_after_name(command)
     return _pip(command, words)
+
+
+def _python_after_name(command: Command) -> None:
+    """``list --python X``: pip refuses it there and wants it first; here it means the same in both places."""
+    words = command.args
+    for number, word in enumerate(words):
+        if word == "--":
+            return
+        if word == "--python" and number + 1 < len(words):
+            command.python = words[number + 1]
+            command.args = [*words[:number], *words[number + 2 :]]
+            return
+        if word.startswith("--python="):
+            command.python = word.partition("=")[2]
+            command.args = [*words[:number], *words[number + 1 :]]
+            return
 
 
 def _version_line() -> str:

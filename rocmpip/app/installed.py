@@ -6,6 +6,7 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 from rocmpip.app.context import Context
+from rocmpip.model.packages import normalise
 from rocmpip.plan.assemble import Installed
 
 
@@ -17,16 +18,18 @@ def installed_with_requirements(context: Context) -> dict[str, Installed]:
 
     result: dict[str, Installed] = {}
     for dist in installed(context.target.site_packages):
-        result.setdefault(dist.name, Installed(dist.name, dist.version, _requires(dist.path)))
+        result.setdefault(dist.name, Installed(dist.name, dist.version, *_read(dist.path)))
     return result
 
 
-def _requires(folder: str) -> tuple[str, ...]:
+def _read(folder: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """(Requires-Dist, normalised Provides-Extra)."""
     for name in ("METADATA", "PKG-INFO"):
         try:
             text = (Path(folder) / name).read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
         headers = HeaderParser().parsestr(text)
-        return tuple(str(value) for value in headers.get_all("Requires-Dist") or ())
-    return ()
+        extras = frozenset(normalise(str(value).strip()) for value in headers.get_all("Provides-Extra") or ())
+        return tuple(str(value) for value in headers.get_all("Requires-Dist") or ()), extras
+    return (), frozenset()

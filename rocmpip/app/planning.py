@@ -111,9 +111,7 @@ def _held_conflict(problem: NoPlan, held: Mapping[str, str]) -> NoPlan:
     return NoPlan(
         f"the request conflicts with the installed torch {torch}: {problem.message}",
         why=problem.why,
-        hint=f"rocmpip keeps the ROCm torch that is installed; to let it change, name it: rocmpip install -U torch …; {problem.hint}".rstrip(
-            "; "
-        ),
+        hint="rocmpip keeps the ROCm torch that is installed; to let it change, name it: rocmpip install -U torch …",
         details=problem.details,
     )
 

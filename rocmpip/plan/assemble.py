@@ -38,6 +38,8 @@ class Installed:
     name: str
     version: str
     requires_dist: tuple[str, ...] = ()
+    provides_extra: frozenset[str] = frozenset()
+    """Normalised."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ def assemble(resolved: Sequence[Resolved], facts: Facts, *, kept: Sequence[str] 
     requires.update({name: item.requires_dist for name, item in by_name.items()})
     roots = {name: extras for name, (extras, _) in facts.roots.items()}
     roots.update({item.name: item.extras for item in resolved if item.requested})
-    parents = closure(roots, requires, facts.environment, {item.name: item.extras for item in resolved})
+    added = {**(facts.choice.extras if facts.choice else {}), **{item.name: item.extras for item in resolved}}
+    parents = closure(roots, requires, facts.environment, added)
     here = {*kept, *(name for name in parents if name in facts.installed)} - set(by_name)
     names = [*by_name, *sorted(name for name in here if name in facts.installed)]
     items = [_item(name, by_name.get(name), parents.get(name, []), facts) for name in names]
