@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocmpip.app.context import Context, gather
 from rocmpip.app.lock_memo import Memo
@@ -18,6 +20,9 @@ from rocmpip.model.errors import CheckFailed, InputError, UsageError
 from rocmpip.model.packages import normalise
 from rocmpip.model.redact import redact
 from rocmpip.report import envelope, say
+
+if TYPE_CHECKING:
+    from rocmpip.index.client import Client
 
 COMMAND = "lock"
 
@@ -91,7 +96,6 @@ def _path(output: str, variant: Variant, *, several: bool) -> str:
 
 def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: str) -> dict[str, object]:
     from rocmpip.app.lock_solve import Keep, make_lock
-    from rocmpip.app.open_client import open_client
 
     given = _given(context)
     check = "check" in given
@@ -107,7 +111,7 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
         (given.get("python_version") or ("",))[-1],
         (variant.platform,) if variant.platform else given.get("platforms", ()),
     )
-    with open_client(context) as client:
+    with lock_client(context, output) as client:
         lock, until = make_lock(
             context,
             client,
@@ -132,6 +136,25 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
         told = "" if context.request.quiet else message
         Memo(argv, context.cwd, context.env).keep(context, path, old_text, new_text, told, until)
     return as_json(lock, output)
+
+
+@contextmanager
+def lock_client(context: Context, output: str) -> Iterator[Client]:
+    """A client whose metadata is cached as one bundle for each lock; without a cache under --no-cache-dir."""
+    from rocmpip.app.bundle import Bundle
+    from rocmpip.app.open_client import cache_folder
+    from rocmpip.index.client import Client
+    from rocmpip.store.cache import PageCache
+
+    index = context.request.index
+    bundle = None
+    if not context.request.no_cache:
+        cache = PageCache(cache_folder(context) / "pages")
+        bundle = Bundle(cache, index.index_url, *index.extra_index_urls, context.target.version, context.cwd, output)
+    with Client(index, cache=bundle, env=context.env) as client:
+        yield client
+    if bundle is not None:
+        bundle.flush()
 
 
 def _kept_pins(old: Written, given: dict[str, tuple[str, ...]]) -> dict[str, str]:
