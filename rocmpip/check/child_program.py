@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 
-ASKED = json.loads(sys.argv[1])
+ASKED = {}
 
 
 def tell(**row):
@@ -179,6 +179,7 @@ def rank_step(rank, world, meeting):
 def main():
     # A file in the user's working folder must not be imported in place of a package.
     sys.path[:] = [entry for entry in sys.path if entry not in ("", ".")]
+    ASKED.update(json.loads(sys.argv[1]))
     asked = ASKED
     if asked["mode"] == "import":
         import_names(asked["names"])

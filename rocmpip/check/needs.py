@@ -77,15 +77,9 @@ def _conditions(look: Look, label: str) -> Check:
     refusals = look.recipe.refusals
     if refusals:
         rows = tuple(conflict.message for conflict in refusals)
-        fix = tuple(dict.fromkeys(f"# {conflict.hint}" for conflict in refusals if conflict.hint))
-        return Check(
-            "recipe",
-            title,
-            BROKEN,
-            rows,
-            "it cannot be built here as it is",
-            fix or (f"rocmpip recipe show {look.recipe.name}",),
-        )
+        ways = "; ".join(dict.fromkeys(conflict.hint for conflict in refusals if conflict.hint))
+        why = "it cannot be built here as it is" + (f": {ways}" if ways else "")
+        return Check("recipe", title, BROKEN, rows, why, (f"rocmpip recipe show {look.recipe.name}",))
     return Check("recipe", title, OK, (f"{look.recipe.path}",))
 
 

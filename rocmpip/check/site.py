@@ -43,8 +43,9 @@ class Site:
 
     @property
     def aimed(self) -> bool:
-        """True when this machine has (or is told to have) a GPU or ROCm: a CUDA build is wrong here."""
-        return self.platform.state != "none"
+        """True unless someone said ``--gfx none`` on a machine without ROCm: else what is verified is meant for an AMD GPU,
+        on a build machine without one too, and a CUDA build is wrong."""
+        return self.platform.state != "none" or not self.platform.gfx_source
 
     @property
     def simulated(self) -> bool:

@@ -73,7 +73,7 @@ def visible(look: Look) -> Check:
     if not gpus:
         return Check(name, title, SKIPPED, tuple(evidence), "no GPU is seen here to choose from")
     left, notes = let_through(gpus, given)
-    evidence += notes
+    evidence = [row for row in evidence if not any(note.startswith(f"{row}: ") for note in notes)] + list(notes)
     rocr, hip, cuda = VISIBLE
     if not left:
         # The one that alone hides all is to blame; where each leaves some, HIP counts what ROCR has left.

@@ -16,16 +16,18 @@ _INDENT = "         "
 def doctor(checks: Sequence[Check]) -> str:
     """The text for stdout: what is broken with its evidence and commands, then one line for each check that is fine."""
     lines: list[str] = []
-    for check in sorted(checks, key=lambda check: ORDER.index(check.verdict)):
-        lines.append(f"{check.verdict:<8} {check.title}")
+    ordered = sorted(checks, key=lambda check: ORDER.index(check.verdict))
+    width = max((len(check.title) for check in ordered if check.verdict not in (BROKEN, WARN)), default=0)
+    for check in ordered:
         if check.verdict in (BROKEN, WARN):
+            lines.append(f"{check.verdict:<8} {check.title}")
             lines += _block("seen", check.evidence)
             lines += _block("why", (check.why,) if check.why else ())
             lines += _block("mend", check.fix)
             lines.append("")
         else:
             told = check.why if check.verdict == SKIPPED else "; ".join(check.evidence)
-            lines[-1] += f": {told}" if told else ""
+            lines.append(f"{check.verdict:<8} {check.title:<{width}}  {told}".rstrip())
     lines += ["", _sum(checks)] if lines and lines[-1] else [_sum(checks)]
     return redact(printable("\n".join(lines))) + "\n"
 

@@ -76,8 +76,9 @@ def test_a_cuda_only_package(python: Path, env: dict[str, str], tmp_path: Path) 
     (found,) = findings(python, env=env)
     assert (found.kind, found.level, found.name) == ("cuda-only", "fault", "cudathing")
     assert "libcudart.so.12" in " ".join(found.evidence)
-    # On a machine without anything of AMD's it is no fault.
-    assert kinds(python, env=env, gfx=()) == {("cuda-only", "note")}
+    # A build machine sees no GPU, and a CUDA build is as wrong there; --gfx none says that no AMD GPU is meant.
+    assert kinds(python, env=env, gfx=()) == {("cuda-only", "fault")}
+    assert kinds(python, env=env, gfx=["none"]) == {("cuda-only", "note")}
 
 
 def test_a_package_that_holds_both(python: Path, env: dict[str, str], tmp_path: Path) -> None:
