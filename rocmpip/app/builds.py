@@ -14,7 +14,7 @@ from rocmpip.build import Progress, compose_environment, look_around
 from rocmpip.build.jobs import decide_jobs, read_limits
 from rocmpip.build.overlay import make_overlay, requirements_for
 from rocmpip.build.run import Log
-from rocmpip.model.errors import InternalError
+from rocmpip.model.errors import BuildFailed, InternalError
 from rocmpip.model.packages import normalise
 from rocmpip.report import say
 from rocmpip.report.progress import ProgressLine, duration
@@ -91,6 +91,10 @@ def run_build(package: Package, tools: Toolbox) -> Made:
 
     try:
         made = build_package(package, tools, progress=tell)
+    except BuildFailed as problem:
+        # The template builds under its own name; people know the package.
+        problem.message = problem.message.replace(package.recipe.name, package.name, 1)
+        raise
     finally:
         line.close()
     for note in made.notes:

@@ -41,8 +41,11 @@ def _install(argv: Sequence[str]) -> int:
 
     context = gather(COMMAND, argv)
     as_json = context.ours.json
-    if passes_through(context) and not as_json:
-        plain_pip(context)
+    if not as_json:
+        if passes_through(context):
+            plain_pip(context)
+        if is_refused(context):
+            refused_by_pip(context)
     with terminated_as_interrupt():
         return plan_and_act(context, as_json=as_json)
 
@@ -62,40 +65,68 @@ def plain_pip(context: Context) -> NoReturn:
     become_pip([context.request.command, *context.ours.plain], context.target, context.env)
 
 
+def is_refused(context: Context) -> bool:
+    """True for an environment that PEP 668 keeps pip out of, unless the command says otherwise."""
+    request = context.request
+    elsewhere = request.dry_run or request.target or request.prefix or request.root
+    return context.target.externally_managed and not (elsewhere or "--break-system-packages" in request.options)
+
+
+def refused_by_pip(context: Context) -> NoReturn:
+    """pip says it, in its words and those of the distribution. Should it not refuse after all, it has no index to go to."""
+    from rocmpip.target.pip import become_pip
+
+    env = {**context.env, "PIP_NO_INDEX": "1"}
+    become_pip([context.request.command, *context.ours.plain], context.target, env)
+
+
 def plan_and_act(context: Context, *, as_json: bool) -> int:
     from rocmpip.app.ahead import refuse_unready, unready_notes
     from rocmpip.app.behind import run_pip_behind
+    from rocmpip.app.plain import is_plain, run_plain
     from rocmpip.app.planning import make_plan
     from rocmpip.app.request import sorted_request
     from rocmpip.app.session import open_session
     from rocmpip.app.sizes import with_sizes
 
-    if context.target.kind == "system" and not context.platform.container:
-        say.warning(f"{context.target.python} is neither a virtual environment nor a container")
     asked = sorted_request(context)
     with open_session(context, asked) as session:
         try:
             plan = make_plan(session)
         except (NoPlan, InputError) as conflict:
-            if as_json or context.request.dry_run or ours_to_tell(session, conflict):
+            if as_json or ours_to_tell(session, conflict):
                 raise
             # Nothing of ours is in the way: pip tells such a conflict in its own words, with its own exit code.
             return run_pip_behind(session)
+        if not as_json and is_plain(session, plan):
+            return run_plain(session)
+        if context.target.kind == "system" and not context.platform.container:
+            say.warning(f"{context.target.python} is neither a virtual environment nor a container")
         if context.request.dry_run:
             plan = replace(with_sizes(plan, session.client.size), notes=(*plan.notes, *unready_notes(session, plan)))
+            if context.request.report:
+                from rocmpip.app.act import Outcome, pip_failed
+                from rocmpip.app.reports import report_plan
+
+                code = report_plan(session, plan, json=as_json)
+                if code:
+                    raise pip_failed(Outcome(code))
+                if context.request.report == "-" and not as_json:
+                    return 0
             return show(context, plan, as_json=as_json)
         refuse_unready(session, plan)
         _announce(context, plan)
         from rocmpip.app.act import act
 
         outcome = act(session, plan, json=as_json)
+    from rocmpip.app.notebook import remember
+
+    remember(context, plan, outcome)
     if outcome.done:
         from rocmpip.app.guard import refresh
 
         refresh(context)
     problem = outcome.problem
-    if problem is None and outcome.code and as_json:
-        problem = pip_failed(outcome.code)
     if as_json:
         envelope.write(COMMAND, result(context, plan, built=outcome.built, done=outcome.done), (problem,) if problem else ())
     elif problem is not None:
@@ -107,23 +138,18 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
 
 def ours_to_tell(session: Session, problem: RocmpipError) -> bool:
     """True when the error is about the torch family, a recipe or a CUDA package; plain conflicts are pip's to tell."""
+    from rocmpip.app.plain import asks_for_ours
+
     if isinstance(problem, InputError):
         return False
     names = set(getattr(problem, "names", ()))
     if not names:
-        return True
+        return asks_for_ours(session) or session.policy.family.made is not None or bool(session.policy.held)
     context = session.context
     return any(
         context.catalogue.is_family(name) or context.catalogue.forbidden(name) or context.book.get(name) is not None
         for name in names
     )
-
-
-def pip_failed(code: int) -> RocmpipError:
-    problem = RocmpipError(f"pip ended with exit code {code}", hint="its own words are above, on stderr")
-    problem.exit_code = code
-    problem.slug = "pip"
-    return problem
 
 
 def result(context: Context, plan: Plan, **more: object) -> dict[str, object]:
