@@ -39,6 +39,10 @@ def driver(look: Look) -> Check:
     if idle and not any(gpu.node is not None for gpu in platform.gpus):
         return _not_taken(look, idle, name, title)
     evidence = [f"amdgpu {platform.driver or 'loaded'} ({platform.driver_source or '/sys/class/kfd'})"]
+    if not platform.gpus:
+        evidence.append("/sys/class/kfd lists no GPU")
+        why = "the driver is loaded, but offers no GPU for computing: it may be too old for it, or the kernel's log tells why"
+        return Check(name, title, WARN, tuple(evidence), why, ("dmesg | grep -i -e amdgpu -e kfd",))
     window = look.catalogue.window(platform.driver)
     if window is not None and look.rocm is not None and look.kind in ("root", "distribution", "pip"):
         low, high = window.user_from, window.user_to
@@ -164,7 +168,10 @@ def _denied(look: Look, denied: Sequence[str], evidence: tuple[str, ...], name: 
         if found is None:
             continue
         mode, gid = stat.S_IMODE(found.st_mode), found.st_gid
-        if gid == _NOBODY:
+        if look.who.uid == 0:
+            repair += [f"chgrp render {path}"] if gid == 0 and "render" in look.group_numbers else []
+            repair.append(f"chmod 660 {path}")
+        elif gid == _NOBODY:
             rootless = True
         elif mode & 0o060 != 0o060 or gid == 0:
             # The rule of AMD's and the distributions' udev files: group render, 0660.

@@ -85,20 +85,20 @@ def cuda_packages(look: Look) -> Check:
 
 
 def glibcxx(look: Look, path: str) -> int:
-    """The newest GLIBCXX_3.4.N that a libstdc++ provides, 0 when it cannot be read."""
+    """The newest GLIBCXX_3.4.N that a libstdc++ provides (its own file is called libstdc++.so.6.0.N), 0 when neither tells."""
     try:
         with open(look.host(path), "rb") as stream:
-            return max((int(number) for number in _MARK.findall(stream.read(_LIMIT))), default=0)
+            found = max((int(number) for number in _MARK.findall(stream.read(_LIMIT))), default=0)
     except OSError:
         return 0
+    named = re.search(r"libstdc\+\+\.so\.6\.0\.(\d+)$", look.real(path))
+    return found or (int(named.group(1)) if named else 0)
 
 
 def libstdcxx(look: Look) -> Check:
     """A C++ runtime older than the system's in front of it: ROCm's libraries then do not load."""
     name, title = "libstdcxx", "no older libstdc++ in front of the system's"
     system = next((path for folder in look.library_folders if glibcxx(look, path := f"{folder}/{_LIBRARY}")), "")
-    if not system:
-        return Check(name, title, SKIPPED, why="the system's libstdc++ was not found")
     preload = look.env.get("LD_PRELOAD", "").replace(" ", ":").split(":")
     front = [(path, "LD_PRELOAD") for path in preload if path.endswith(_LIBRARY)]
     front += [(f"{folder.rstrip('/')}/{_LIBRARY}", "LD_LIBRARY_PATH") for folder in look.folders("LD_LIBRARY_PATH")]
@@ -108,16 +108,19 @@ def libstdcxx(look: Look) -> Check:
     if conda:
         # conda's interpreter looks in its own lib folder before all others (RPATH $ORIGIN/../lib).
         front.append((f"{conda.rstrip('/')}/lib/{_LIBRARY}", "conda"))
-    have = glibcxx(look, system)
+    have = glibcxx(look, system) if system else 0
     first = next(((path, source, number) for path, source in front if (number := glibcxx(look, path))), None)
-    evidence = [f"{system} provides GLIBCXX_3.4.{have}"]
+    if not system and (first is None or first[1] == "conda" or not _of_conda(look, first[0])):
+        return Check(name, title, SKIPPED, why="the system's libstdc++ was not found")
+    evidence = [f"{system} provides GLIBCXX_3.4.{have}"] if system else []
     if first is None:
         return Check(name, title, OK, tuple(evidence))
     path, source, number = first
     evidence.insert(0, f"{path} (by {source}) provides GLIBCXX_3.4.{number}")
-    if number >= have or look.real(path) == look.real(system):
+    if system and (number >= have or look.real(path) == look.real(system)):
         return Check(name, title, OK, tuple(evidence))
-    why = f"libraries made for this system fail to load: version 'GLIBCXX_3.4.{have}' not found (required by …)"
+    needed = f"GLIBCXX_3.4.{have or 'N'}"
+    why = f"libraries made for this system fail to load: version '{needed}' not found (required by …)"
     if source == "LD_LIBRARY_PATH":
         kept = [folder for folder in look.folders(source) if f"{folder.rstrip('/')}/{_LIBRARY}" != path]
         fix = f"export LD_LIBRARY_PATH={shlex.quote(':'.join(kept))}" if kept else "unset LD_LIBRARY_PATH"
@@ -127,6 +130,12 @@ def libstdcxx(look: Look) -> Check:
         why += f"; for good: conda install -c conda-forge 'libstdcxx-ng>={_gcc_of(have)}'"
         fix = f"export LD_PRELOAD={shlex.quote(system)}"
     return Check(name, title, WARN, tuple(evidence), why, (fix,))
+
+
+def _of_conda(look: Look, path: str) -> bool:
+    """True for a library in a conda environment's lib folder."""
+    prefix = path.rpartition("/lib/")[0]
+    return prefix == look.env.get("CONDA_PREFIX", "").rstrip("/") or look.is_folder(f"{prefix}/conda-meta")
 
 
 def _gcc_of(number: int) -> int:
@@ -157,8 +166,9 @@ def glibc_version(look: Look) -> tuple[int, ...]:
                 found = _LIBC.search(stream.read(_LIMIT))
         except OSError:
             continue
-        if found:
-            return int(found.group(1)), int(found.group(2))
+        named = re.search(r"libc-(\d+)\.(\d+)\.so$", look.real(f"{folder}/libc.so.6"))
+        if found or named:
+            return tuple(int(part) for part in (found or named).groups())  # type: ignore[union-attr]
     return ()
 
 

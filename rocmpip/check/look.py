@@ -22,6 +22,8 @@ from rocmpip.model.rocm import RocmVersion
 if TYPE_CHECKING:
     from rocmpip.catalogue.catalogue import Catalogue
 
+_MACHINE = frozenset("bin boot dev etc lib lib32 lib64 opt proc run sbin snap sys usr var".split())
+"""Top folders that are the machine's: under a simulated root they are read there and nowhere else."""
 _DEFAULT_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 MULTIARCH = ("x86_64-linux-gnu", "aarch64-linux-gnu")
 _LIBRARY_FOLDERS = ("/lib", "/usr/lib", "/lib64", "/usr/lib64")
@@ -53,7 +55,7 @@ class Look:
     rooms: tuple[tuple[str, str], ...] = ()
     """(what, folder): where downloads, the cache and packages go."""
     time_limit: float = 60.0
-    """Seconds for one helper program."""
+    """Seconds for hipcc's three lines."""
     refusal: str = ""
     """Why --for's recipe refuses here, or ""."""
     installed: Mapping[str, InstalledDist] = field(default_factory=dict)
@@ -71,10 +73,14 @@ class Look:
         return self.tree.host(path)
 
     def _own(self, path: str) -> bool:
-        if not self.simulated or self.target is None or self.target.kind in ("system", "container"):
+        """True for what is real even under a root: the target environment, and folders that are no part of the machine's
+        (/home, /tmp) unless the root has them."""
+        if not self.simulated:
             return False
-        prefix = self.target.prefix.rstrip("/")
-        return bool(prefix) and (path == prefix or path.startswith(prefix + "/"))
+        if self.target is not None and self.target.kind not in ("system", "container") and below(path, self.target.prefix):
+            return True
+        top = path.lstrip("/").partition("/")[0]
+        return bool(top) and top not in _MACHINE and not self.tree.exists(path)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path) if self._own(path) else self.tree.exists(path)  # noqa: PTH110
@@ -129,17 +135,19 @@ class Look:
         return ""
 
     def executable(self, path: str) -> bool:
-        found = self.mode(path)
-        if found is None or not stat.S_ISREG(found.st_mode):
+        """True for a program. In a simulated root programs are the root's alone."""
+        try:
+            where = self.tree.host(path)
+            return stat.S_ISREG(os.stat(where).st_mode) and os.access(where, os.X_OK)  # noqa: PTH116
+        except OSError:
             return False
-        return os.access(self.host(path), os.X_OK)
 
-    def run(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> tuple[int, str]:
+    def run(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, limit: float = 20.0) -> tuple[int, str]:
         """(exit code, both streams) of a program of the machine; (-1, why) when it did not answer in time."""
         program, *arguments = argv
-        wrapped = ["/bin/sh", "-c", 'exec "$0" "$@" 2>&1', self.host(program), *arguments]
+        wrapped = ["/bin/sh", "-c", 'exec "$0" "$@" 2>&1', self.tree.host(program), *arguments]
         try:
-            return output_of(wrapped, env=env or self.quiet, time_limit=self.time_limit)
+            return output_of(wrapped, env=env or self.quiet, time_limit=limit)
         except (Unanswered, OSError) as problem:
             return -1, str(problem) or "cannot be started"
 

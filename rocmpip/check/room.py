@@ -93,9 +93,13 @@ def memory(look: Look) -> Check:
             available = min(available, int(limit))
             evidence.append(f"limited to {int(limit) / GIB:.1f} GiB ({file})")
     need = look.recipe.memory_per_job if look.recipe is not None else MEMORY
-    if available < need * GIB:
+    one_by_one = look.env.get("MAX_JOBS") == "1" and available >= need * GIB / 2
+    if one_by_one:
+        evidence.append("MAX_JOBS=1")
+    if available < need * GIB and not one_by_one:
         whom = f"{look.recipe.name}: one job" if look.recipe is not None else "one hipcc job"
         why = f"{whom} takes about {need:g} GiB; the kernel would kill the compiler"
-        fix = (f"fallocate -l {int(need) + 4}G /swapfile", "chmod 600 /swapfile", "mkswap /swapfile", "swapon /swapfile")
+        swap = (f"fallocate -l {int(need) + 4}G /swapfile", "chmod 600 /swapfile", "mkswap /swapfile", "swapon /swapfile")
+        fix = ("export MAX_JOBS=1",) if available >= need * GIB / 2 else swap
         return Check(name, title, WARN, tuple(evidence), why, fix)
     return Check(name, title, OK, tuple(evidence))

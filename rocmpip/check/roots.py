@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from rocmpip.check.look import Look, below
 from rocmpip.check.result import BROKEN, OK, SKIPPED, WARN, Check
+from rocmpip.check.variables import rocm_path
 
 _HIP = ("libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7")
 
@@ -41,6 +42,8 @@ def winner(look: Look) -> Check:
     name, title = "rocm-agree", "shell, loader and CMake take the same ROCm"
     if not look.root or look.kind not in ("root", "distribution"):
         return Check(name, title, SKIPPED, why="there is no ROCm installation that could differ")
+    if rocm_path(look).verdict == BROKEN:
+        return Check(name, title, SKIPPED, why="ROCM_PATH and HIP_PATH must agree first")
     chosen = look.real(look.root)
     rows = {"PATH": _by_path(look), "loader": _by_loader(look), "CMake": _by_cmake(look)}
     evidence = [f"builds take {look.root} (ROCm {look.rocm})"]
@@ -69,18 +72,25 @@ def _rocm_root(look: Look, path: str) -> str:
 
 
 def _by_path(look: Look) -> tuple[str, str] | None:
-    program = next((f"{folder}/hipcc" for folder in look.folders("PATH") if look.executable(f"{folder}/hipcc")), "")
-    root = _rocm_root(look, program) if program else ""
-    return (root, program) if root else None
+    """The first hipcc in PATH, else the first folder in PATH that is a ROCm's."""
+    for folder in look.folders("PATH"):
+        if look.executable(f"{folder}/hipcc"):
+            root = _rocm_root(look, f"{folder}/hipcc")
+            return (root, f"{folder}/hipcc") if root else None
+    for folder in look.folders("PATH"):
+        root = _rocm_root(look, folder) if look.is_folder(folder) else ""
+        if root:
+            return root, folder
+    return None
 
 
 def _by_loader(look: Look) -> tuple[str, str] | None:
-    """The HIP runtime that a program without a path of its own would load."""
+    """The first place with a HIP runtime that a program without a path of its own would load, or with ROCm's libraries."""
     places = [(folder, "LD_LIBRARY_PATH") for folder in look.folders("LD_LIBRARY_PATH")]
     places += list(look.loader_lines)
     for folder, source in places:
-        if any(look.exists(f"{folder}/{library}") for library in _HIP):
-            root = _rocm_root(look, folder)
+        root = _rocm_root(look, folder) if look.is_folder(folder) else ""
+        if root or any(look.exists(f"{folder}/{library}") for library in _HIP):
             return (root, source) if root else None
     return None
 
@@ -106,9 +116,7 @@ def _mend(look: Look, what: str, source: str, other: str) -> tuple[str, ...]:
     """The commands that make one of them take the chosen root."""
     root = look.root
     if what == "PATH":
-        kept = [
-            folder for folder in look.folders("PATH") if not look.executable(f"{folder}/hipcc") or _inside(look, folder, root)
-        ]
+        kept = [folder for folder in look.folders("PATH") if not _rocm_root(look, folder) or _inside(look, folder, root)]
         return (f"export PATH={shlex.quote(':'.join([f'{root}/bin', *(one for one in kept if one != f'{root}/bin')]))}",)
     if source in ("LD_LIBRARY_PATH", "CMAKE_PREFIX_PATH"):
         separator = ";" if ";" in look.env[source] else ":"

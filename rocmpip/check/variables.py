@@ -107,7 +107,10 @@ def rocm_path(look: Look) -> Check:
     real = {key: _root_of(look, value) for key, value in given.items()}
     evidence += [f"{key} is {where}" for key, where in real.items() if where != given[key]]
     if len(set(real.values())) > 1:
-        others = [key for key in given if real[key] != real[next(iter(given))]]
+        # The one that agrees with where everything else looks stays.
+        default = look.real("/opt/rocm")
+        kept = default if default in real.values() else real[next(iter(given))]
+        others = [key for key in given if real[key] != kept]
         why = "a build takes headers from one ROCm and libraries from another"
         return Check(name, title, BROKEN, tuple(evidence), why, (f"unset {' '.join(others)}",))
     return Check(name, title, OK, tuple(evidence))

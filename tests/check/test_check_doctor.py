@@ -61,6 +61,10 @@ def _other_loader(root: Path) -> None:
     text(root, "etc/ld.so.conf.d/05-other.conf", "/opt/rocm-6.2.0/lib\n")
 
 
+def _no_hipcc_there(root: Path) -> None:
+    remove(other_rocm(root) / "bin/hipcc")
+
+
 def _dangling(root: Path) -> None:
     remove(root / "opt/rocm")
     (root / "opt/rocm").symlink_to("/opt/rocm-6.3.0")
@@ -134,6 +138,10 @@ PLANTS = {
     "HIP_PATH differs": Plant(
         "rocm-variables", "broken", other_rocm, {"ROCM_PATH": "/opt/rocm", "HIP_PATH": "/opt/rocm-6.2.0"}, names="6.2.0"
     ),
+    "ROCM_PATH differs": Plant(
+        "rocm-variables", "broken", other_rocm, {"ROCM_PATH": "/opt/rocm-6.2.0", "HIP_PATH": "/opt/rocm"}, names="6.2.0"
+    ),
+    "PATH holds another ROCm": Plant("rocm-agree", "broken", _no_hipcc_there, {"PATH": "/opt/rocm-6.2.0/bin:/usr/bin"}, names="PATH"),
     "PATH differs": Plant("rocm-agree", "broken", other_rocm, {"PATH": "/opt/rocm-6.2.0/bin:/usr/bin:/bin"}, names="PATH"),
     "LD_LIBRARY_PATH differs": Plant("rocm-agree", "broken", other_rocm, {"LD_LIBRARY_PATH": "/opt/rocm-6.2.0/lib"}, names="loader"),
     "loader differs": Plant("rocm-agree", "broken", _other_loader, names="05-other.conf"),
@@ -156,6 +164,8 @@ PLANTS = {
     "GCC too old": Plant("host-compiler", "broken", _gcc_8, names="8.5.0"),
     "CXX is gone": Plant("host-compiler", "broken", env={"CXX": "g++-99"}, names="g++-99"),
     "CMake too old": Plant("cmake", "warn", lambda root: program(root, "usr/bin/cmake", "cmake version 3.16.3"), brings=("usr/bin/cmake",), names="3.16.3"),
+    "CMake too new": Plant("cmake", "warn", lambda root: program(root, "usr/bin/cmake", "cmake version 4.1.0"), brings=("usr/bin/cmake",), names="4.1.0"),
+    "little memory": Plant("memory", "warn", lambda root: text(root, "proc/meminfo", "MemTotal: 3500000 kB\nMemAvailable: 3000000 kB\n"), names="4 GiB"),
     "CMake missing": Plant("cmake", "warn", lambda root: remove(root / "usr/bin/cmake"), brings=("usr/bin/cmake",)),
     "ninja missing": Plant("ninja", "warn", lambda root: remove(root / "usr/bin/ninja"), brings=("usr/bin/ninja",)),
     "development package missing": Plant(
@@ -386,6 +396,24 @@ def test_a_torch_without_kernels_for_the_gpu(place: tuple[Path, Path]) -> None:
     assert "gfx906" in " ".join(found["torch"].evidence)
 
 
+def test_a_conda_environment_outside_the_root(place: tuple[Path, Path]) -> None:
+    """Folders that are no part of the machine's are the real ones under a root too."""
+    folder, venv = place
+    root = healthy(folder / "root")
+    libstdcxx(folder, "conda/lib/libstdc++.so.6", 28)
+    env = environment(root, venv, LD_LIBRARY_PATH=str(folder / "conda/lib"))
+    found = troubles(env)
+    assert set(found) == {"libstdcxx"}
+    assert troubles(mend(found["libstdcxx"], root, env, root)) == {}
+
+
+def test_a_driver_that_offers_no_gpu(place: tuple[Path, Path]) -> None:
+    folder, venv = place
+    root = healthy(folder / "root")
+    remove(root / "sys/class/kfd")
+    assert set(troubles(environment(root, venv))) == {"driver"}
+
+
 def test_an_interpreter_that_is_no_environment(place: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, venv = place
     root = healthy(folder / "root")
@@ -422,7 +450,6 @@ def test_a_tool_out_of_a_recipes_bounds(place: tuple[Path, Path]) -> None:
     folder, venv = place
     root = healthy(folder / "root")
     program(root, "usr/bin/cmake", "cmake version 4.1.0")
-    assert troubles(environment(root, venv)) == {}
     found = troubles(environment(root, venv), package="vllm")
     assert "4.1.0" in " ".join(found["needs-tool-cmake"].evidence)
 
