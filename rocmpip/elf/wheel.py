@@ -20,6 +20,8 @@ from rocmpip.elf.targets import CodeObject, covers
 _IN_MEMORY = 8 << 20
 _MAX_MEMBERS = 200_000
 _MAX_MEMBER = 16 << 30
+_BLOCK = 1 << 20
+_ZEROS = bytes(_BLOCK)
 _KPACK = re.compile(r"_(gfx[0-9a-f]+)\.kpack$")
 
 
@@ -136,11 +138,11 @@ def _source(archive: zipfile.ZipFile, member: zipfile.ZipInfo, descriptor: int) 
     if member.compress_type == zipfile.ZIP_STORED:
         yield FileSource(descriptor, _data_offset(descriptor, member), member.file_size)
         return
-    with tempfile.TemporaryFile(prefix="rocmpip-examine-") as stream:
+    with tempfile.TemporaryFile(prefix="rocmpip-examine-", buffering=0) as stream:
         with archive.open(member) as body:
-            while block := body.read(1 << 20):
+            while block := body.read(_BLOCK):
                 # Runs of zeros become holes: a bomb made of them fills no disk.
-                if block.count(0) == len(block):
+                if block == _ZEROS:
                     stream.seek(len(block), os.SEEK_CUR)
                 else:
                     stream.write(block)
