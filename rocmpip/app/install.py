@@ -83,16 +83,22 @@ def refused_by_pip(context: Context) -> NoReturn:
 def plan_and_act(context: Context, *, as_json: bool) -> int:
     from rocmpip.app.ahead import refuse_unready, unready_notes
     from rocmpip.app.behind import run_pip_behind
-    from rocmpip.app.plain import is_plain, run_plain
+    from rocmpip.app.plain import asks_for_ours, is_plain, run_plain
     from rocmpip.app.planning import make_plan
     from rocmpip.app.request import sorted_request
     from rocmpip.app.session import open_session
     from rocmpip.app.sizes import with_sizes
+    from rocmpip.plan.listing import Unusable
 
     asked = sorted_request(context)
     with open_session(context, asked) as session:
         try:
             plan = make_plan(session)
+        except Unusable as unreadable:
+            # The metadata of an archive that the user named cannot be made: pip says why, as long as nothing of ours is asked for.
+            if as_json or asks_for_ours(session):
+                raise NoPlan(str(unreadable), hint="pip says more: rocmpip wheel --no-deps and the archive") from None
+            return run_pip_behind(session)
         except (NoPlan, InputError) as conflict:
             if as_json or ours_to_tell(session, conflict):
                 raise

@@ -86,6 +86,8 @@ class SdistReader:
                     "--no-deps",
                     "--ignore-installed",
                     "--quiet",
+                    *(["--no-build-isolation"] if context.request.no_build_isolation else []),
+                    *(word for setting in context.request.config_settings for word in ("--config-settings", setting)),
                     "--report",
                     str(report),
                     str(archive),

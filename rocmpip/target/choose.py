@@ -27,12 +27,23 @@ def choose(python: str, env: Mapping[str, str], cwd: str = ".") -> Chosen:
     for source, place in named:
         if place:
             return (*_named(place, env, cwd), source)
-    for source in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+    for source in _active(env):
         prefix = env.get(source, "")
         if prefix:
             prefix = os.path.join(cwd, prefix)
             return interpreter_in(prefix), prefix, source
     return sys.executable, sys.prefix, "the interpreter that runs rocmpip"
+
+
+def _active(env: Mapping[str, str]) -> tuple[str, str]:
+    """The variables of an active environment, the one that counts first: with both set, whose folder is first on PATH."""
+    venv, conda = env.get("VIRTUAL_ENV", ""), env.get("CONDA_PREFIX", "")
+    if venv and conda:
+        folders = env.get("PATH", "").split(os.pathsep)
+        at = [folders.index(place) if (place := os.path.join(one, "bin")) in folders else len(folders) for one in (venv, conda)]
+        if at[1] < at[0]:
+            return "CONDA_PREFIX", "VIRTUAL_ENV"
+    return "VIRTUAL_ENV", "CONDA_PREFIX"
 
 
 def _named(place: str, env: Mapping[str, str], cwd: str) -> tuple[str, str]:

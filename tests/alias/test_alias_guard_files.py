@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmpip.model.errors import InputError
 from rocmpip.argv.config import parse_pip_config
+from rocmpip.model.errors import InputError
 from rocmpip.store.guard import COMMANDS, Files, read, sections_for, with_guard, without_guard, write
 
 CONF = Path("/env/pip.conf")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -189,7 +188,7 @@ def test_what_is_no_shim_of_ours(tmp_path: Path, content: bytes) -> None:
     found = look(tmp_path / "pip")
     assert found is not None and not found.ours
     assert look(tmp_path / "none") is None
-    os.symlink(tmp_path / "nowhere", tmp_path / "pip3")
+    (tmp_path / "pip3").symlink_to(tmp_path / "nowhere")
     dangling = look(tmp_path / "pip3")
     assert dangling is not None and not dangling.ours
 
