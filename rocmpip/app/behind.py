@@ -50,12 +50,15 @@ def run_pip_behind(session: Session) -> int:
     with session.router() as router, tempfile.TemporaryDirectory(prefix="rocmpip-pip-") as folder:
         pip = Pip(session, Path(folder), router.url, json=context.ours.json)
         if plain.in_own_words(session):
-            words, env = plain.own_words(session, Path(folder), held), plain.own_environment(pip)
+            code = plain.run_routed(pip, held)
         else:
-            words, env = arguments(session, Path(folder), held), None
-        code = pip.run(command, words, whole=env)
+            code = pip.run(command, arguments(session, Path(folder), held))
         problems = [problem for problem in router.errors if isinstance(problem, NoPlan)]
         forbidden = router.forbidden
+    if not code and command == "install":
+        from rocmpip.app.guard import refresh
+
+        refresh(context)
     if code and (problems or forbidden):
         raise problems[0] if problems else cuda_asked(context, [record.name for record in forbidden])
     return code
