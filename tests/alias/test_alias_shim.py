@@ -66,7 +66,7 @@ def test_words_and_input_pass_as_they_are(shims: Path, tmp_path: Path, env: dict
 
 
 def test_status_and_remove(shims: Path, program: Path, env: dict[str, str]) -> None:
-    told = envelope(run(program, "shim", "status", "--json", env=env))["result"]  # type: ignore[arg-type]
+    told = envelope(run(program, "shim", "status", "--json", env=env))["result"]
     assert told["active"] is True
     assert {"path": str(shims / "pip"), "shim": True, "program": str(program), "works": True} in told["pips"]
     words = run(program, "shim", "status", env=env)
