@@ -130,7 +130,8 @@ def _say_places(text: str, router: str) -> None:
 if __name__ == "__main__":
     _, _parent, _runner = sys.argv[:3]
     _watch(int(_parent))
-    _url = os.environ.get("PIP_INDEX_URL", "").rstrip("/")
+    # http://127.0.0.1:PORT/SECRET/simple: pages lie there, and files that need credentials beside it.
+    _url = os.environ.get("PIP_INDEX_URL", "").rstrip("/").rpartition("/")[0]
     _say_places(os.environ.pop("ROCMPIP_LOOKING", ""), _url if _url.startswith("http://127.0.0.1:") else "")
     sys.argv[:] = ["pip"] + sys.argv[3:]
     try:
