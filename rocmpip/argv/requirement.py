@@ -97,7 +97,13 @@ def read_requirement(
     if is_url(text):
         return _at_url(line, text, reading)
     bare, extras = _split_extras(os.path.normpath(os.path.join(reading.cwd, text)))
-    if _is_path(text, bare, reading):
+    try:
+        found = _is_path(text, bare, reading)
+    except InputError:
+        if constraint and is_archive(bare):
+            raise InputError("Unnamed requirements are not allowed as constraints") from None
+        raise
+    if found:
         return _at_path(line, bare, extras)
     requirement, written = _parse(text, place, reading)
     if written != text:
