@@ -17,6 +17,7 @@ from rocmpip.model.packages import File
 from rocmpip.model.plan import Plan, PlanItem
 from rocmpip.model.redact import redact
 from rocmpip.model.request import IndexOptions
+from rocmpip.model.system import system_error
 from rocmpip.report import say
 
 _DROPPED = frozenset(("--no-deps", "--upgrade", "-U", "--force-reinstall", "--require-hashes", "--dry-run"))
@@ -257,7 +258,10 @@ def _build_all(pip: Pip, plan: Plan, builds: Sequence[PlanItem], files: dict[str
             made = build_item(pip, plan, item)
         except Interrupted:
             raise
-        except RocmpipError as problem:
+        except (RocmpipError, OSError) as failure:
+            problem = failure if isinstance(failure, RocmpipError) else system_error(failure)
+            if problem is None:
+                raise
             outcome.code, outcome.problem = problem.exit_code, problem
             done = ", ".join(outcome.done)
             if done:

@@ -83,7 +83,8 @@ def run(argv: Sequence[str]) -> int:
 
 
 def last_net(problem: Exception) -> RocmpipError:
-    """What an exception that nobody expected is told as: an interruption that Python or a library wrapped, else a fault of ours."""
+    """What an exception that nobody expected is told as: an interruption that Python or a library wrapped, what the system refuses
+    (a full disk), else a fault of ours."""
     cause: BaseException | None = problem
     for _ in range(100):
         if isinstance(cause, Interrupted):
@@ -91,6 +92,12 @@ def last_net(problem: Exception) -> RocmpipError:
         if isinstance(cause, KeyboardInterrupt):
             return Interrupted("interrupted")
         cause = (cause.__cause__ or cause.__context__) if cause else None
+    if isinstance(problem, OSError):
+        from rocmpip.model.system import system_error
+
+        told = system_error(problem)
+        if told is not None:
+            return told
     return internal(problem)
 
 
