@@ -25,7 +25,7 @@ from rocmpip.plan.metadata import name_and_version, parse_metadata
 from rocmpip.plan.requirements import Need, need
 from rocmpip.plan.versions import Spec, release, spec
 
-CONNECTIONS = 24
+CONNECTIONS = 16
 SourceMetadata = Callable[[File], bytes]
 """The core metadata of a source archive (its PKG-INFO, or what its build back end says). May raise Unusable."""
 

@@ -20,8 +20,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from rocmpip.model.errors import Refused
 
 if sys.version_info >= (3, 11):
@@ -134,6 +132,9 @@ class TrustStore:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[tuple[dict[str, Mapping[str, str]], dict[str, str]]]:
         """The two tables to change; written back when the block ends well."""
+        # Imported where it is used: reading the trust of a project is on every command's way.
+        from filelock import FileLock, Timeout
+
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with FileLock(f"{self.path}.lock", timeout=_PATIENCE, mode=0o600):
