@@ -92,13 +92,9 @@ def last_net(problem: Exception) -> RocmpipError:
         if isinstance(cause, KeyboardInterrupt):
             return Interrupted("interrupted")
         cause = (cause.__cause__ or cause.__context__) if cause else None
-    if isinstance(problem, OSError):
-        from rocmpip.model.system import system_error
+    from rocmpip.model.system import system_error
 
-        told = system_error(problem)
-        if told is not None:
-            return told
-    return internal(problem)
+    return system_error(problem) or internal(problem)
 
 
 def internal(problem: Exception) -> InternalError:

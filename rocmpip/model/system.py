@@ -28,13 +28,20 @@ _HINTS = {
 }
 
 
-def system_error(problem: OSError) -> RocmpipError | None:
+def system_error(problem: BaseException) -> RocmpipError | None:
     """The error to tell (exit code 1), or None when it is not of this kind."""
-    hint = _HINTS.get(problem.errno or 0)
+    number, said, place = 0, "", ""
+    if isinstance(problem, OSError):
+        number, said = problem.errno or 0, problem.strerror or str(problem)
+        place = problem.filename if isinstance(problem.filename, str) else ""
+    elif isinstance(problem, MemoryError):
+        number, said = errno.ENOMEM, "out of memory"
+    elif isinstance(problem, RuntimeError) and "can't start new thread" in str(problem):
+        number, said = errno.EAGAIN, "no new thread can be started"
+    hint = _HINTS.get(number)
     if hint is None:
         return None
-    said = (problem.strerror or str(problem)).lower()
-    place = problem.filename if isinstance(problem.filename, str) else ""
+    said = said[:1].lower() + said[1:]
     told = RocmpipError(f"{place}: {said}" if place else said, hint=hint)
     told.slug = "system"
     return told

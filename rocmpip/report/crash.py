@@ -15,9 +15,9 @@ def keep(problem: BaseException) -> str:
     """Write the redacted traceback under the state folder (else the temporary folder); its path, or "" when neither can be written."""
     text = redact("".join(traceback.format_exception(problem)))
     state = os.environ.get("ROCMPIP_STATE_DIR") or os.path.expanduser("~/.local/state/rocmpip")  # noqa: PTH111 - never raises
-    for place in (lambda: Path(state) / "crashes", lambda: Path(tempfile.gettempdir())):
+    for place in (str(Path(state) / "crashes"), ""):
         try:
-            folder = place()  # without any temporary folder this raises too
+            folder = Path(place or tempfile.gettempdir())  # without any temporary folder this raises too
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle, name = tempfile.mkstemp(prefix="crash-", suffix=".txt", dir=folder, text=True)
         except OSError:
