@@ -20,8 +20,8 @@ from rocmpip.index.metadata import Metadata, NoMetadata
 from rocmpip.index.pages import Pages
 from rocmpip.index.pool import Pool
 from rocmpip.index.proxies import Proxies
+from rocmpip.index.response import Response
 from rocmpip.index.tls import Tls
-from rocmpip.index.wire import Response
 from rocmpip.model.errors import NetworkError
 from rocmpip.model.once import Once
 from rocmpip.model.packages import Absent, File, Page, normalise

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from rocmpip.index.fetch import Fetcher
 from rocmpip.index.limits import Limits
-from rocmpip.index.wire import Response
+from rocmpip.index.response import Response
 from rocmpip.index.wire_errors import Cut, Malformed, Stalled, WireError
 from rocmpip.model.errors import NetworkError
 from rocmpip.model.packages import File

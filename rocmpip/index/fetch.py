@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from rocmpip.index.address import Address, is_loopback, parse_address, trusts
 from rocmpip.index.credentials import Credentials
 from rocmpip.index.limits import Deadline, Limits
-from rocmpip.index.pool import Pool, basic
-from rocmpip.index.wire import Response
+from rocmpip.index.pool import Pool
+from rocmpip.index.response import Response
 from rocmpip.index.wire_errors import Malformed, WireError
 from rocmpip.model.errors import NetworkError
 from rocmpip.model.redact import redact
@@ -103,7 +104,7 @@ class Fetcher:
             return _Open(manager, manager.__enter__())
 
         held = self._tried(once, url, subject, deadline, retries)
-        held.response.deadline = Deadline(seconds)
+        held.response.allow(seconds)
         try:
             yield held.response
         finally:
@@ -122,7 +123,7 @@ class Fetcher:
             except ValueError as problem:
                 raise Malformed(str(problem), final=True) from None
             userinfo = self.credentials.of(address.url)
-            extra = {"Authorization": basic(userinfo)} if userinfo else {}
+            extra = {"Authorization": _basic(userinfo)} if userinfo else {}
             response = self._pool.open(address, {**headers, **extra}, deadline, method)
             response.url = address.url
             try:
@@ -142,7 +143,7 @@ class Fetcher:
                 yield response
                 return
             finally:
-                self._pool.release(address, response)
+                response.close()
 
     def _next(self, address: Address, there: str, seen: set[str]) -> str:
         from urllib.parse import urljoin
@@ -160,9 +161,7 @@ class Fetcher:
             raise Malformed("the server redirects from https to plain http", final=True)
         return url
 
-    def _tried(
-        self, once: Callable[[], _T], url: str, subject: str, deadline: Deadline, retries: int | None = None
-    ) -> _T:
+    def _tried(self, once: Callable[[], _T], url: str, subject: str, deadline: Deadline, retries: int | None = None) -> _T:
         most = self._retries if retries is None else retries
         if self.offline:
             raise NetworkError(
@@ -216,6 +215,10 @@ class _Busy(WireError):
         self.after = after
 
 
+def _basic(userinfo: tuple[str, str]) -> str:
+    return "Basic " + base64.b64encode(":".join(userinfo).encode()).decode("ascii")
+
+
 def _fits(wait: float, deadline: Deadline) -> bool:
     return time.monotonic() + wait < deadline.at
 
@@ -223,10 +226,8 @@ def _fits(wait: float, deadline: Deadline) -> bool:
 def _rest(response: Response) -> bytes:
     """Read a small body so that the connection can be used again; a large or broken one costs the connection."""
     if response.length is not None and response.length <= 64 * 1024:
-        try:
+        with suppress(WireError):
             return b"".join(response.chunks())
-        except WireError:
-            response.finished = False
     return b""
 
 

@@ -3,8 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
-from rocmpip.index.address import Address
+from rocmpip.index.address import Address, parse_address, split_userinfo
+from rocmpip.index.wire_errors import ConnectFailed
+
+_SOCKS_PORT = 1080
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """One proxy, taken apart. ``userinfo`` is (user, password), or None."""
+
+    scheme: str
+    """http, https, socks5 or socks5h."""
+    address: Address
+    userinfo: tuple[str, str] | None
+
+    @property
+    def socks(self) -> bool:
+        return self.scheme.startswith("socks")
+
+
+def parse_proxy(url: str) -> Proxy:
+    """Raises ConnectFailed, without the credentials, for what is no proxy's URL."""
+    bare, userinfo = split_userinfo(url)
+    scheme, _, rest = bare.partition("://")
+    scheme = scheme.lower()
+    socks = scheme in ("socks5", "socks5h")
+    try:
+        address = parse_address(f"http://{rest}" if socks else bare)
+        if socks and urlsplit(bare).port is None:
+            address = replace(address, port=_SOCKS_PORT)
+    except ValueError as problem:
+        raise ConnectFailed(
+            f"the proxy's URL cannot be used: {problem}",
+            final=True,
+            hint="proxies are http://, https:// or socks5://[user:password@]host:port",
+        ) from None
+    return Proxy(scheme, address, userinfo)
 
 
 class Proxies:

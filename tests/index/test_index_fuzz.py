@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import socket
-
+import httpcore
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from rocmpip.index.address import parse_address
 from rocmpip.index.anchors import read_anchors
 from rocmpip.index.credentials import Credentials
 from rocmpip.index.limits import Deadline
 from rocmpip.index.listing import NotAnIndex, parse_page, unpack
-from rocmpip.index.wire import Connection, Response
+from rocmpip.index.tls import Tls
+from rocmpip.index.transport import Lane
 from rocmpip.index.wire_errors import WireError
 from rocmpip.model.request import IndexOptions
 
@@ -67,18 +68,20 @@ pieces = st.lists(st.one_of(st.binary(max_size=20), st.sampled_from(HTTP)), max_
 @easy
 @given(pieces)
 def test_any_bytes_on_the_wire_are_an_answer_or_an_error(data: bytes) -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(data)
-        theirs.shutdown(socket.SHUT_WR)
-        try:
-            response = Response(Connection(ours, 1.0), "GET", Deadline(5))
-            body = response.read(1000)
-        except WireError as problem:
-            assert str(problem)
-        else:
-            assert len(body) <= 1000
-            assert response.finished
+    address = parse_address("http://h.example/")
+    lane = Lane(address, None, Tls("", "", (), {}), 1.0)
+    lane._backend._plain = httpcore.MockBackend([data])  # type: ignore[assignment]
+    kept: list[Lane] = []
+    try:
+        response = lane.ask("GET", address, {}, Deadline(5), kept.append)
+        body = response.read(1000)
+    except WireError as problem:
+        assert str(problem)
+    else:
+        response.close()
+        assert len(body) <= 1000
+        assert response.finished
+        assert kept == [lane]
 
 
 @pytest.mark.parametrize(
