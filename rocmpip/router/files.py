@@ -38,7 +38,7 @@ class Files:
         with self._lock:
             self._known[file.url] = file
         if not file.url.startswith(("http://", "https://")):
-            return Entry(file, file.url, None)
+            return Entry(file, file.url, file.core_metadata)
         if self._hollow and is_wheel(file.filename) and self._client.secure(file.url):
             # The page may not promise a hash or size that the hollow wheel has not.
             return Entry(replace(file, hashes={}, size=None), self._link(file.url, file), file.core_metadata or "")

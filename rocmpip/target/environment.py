@@ -141,7 +141,10 @@ def _names(folder: str) -> list[str]:
 
 
 def has_pip(sites: Sequence[str]) -> bool:
-    return any(os.path.isfile(os.path.join(site, "pip", "__main__.py")) for site in sites)
+    """True when one of the site-packages folders holds pip, or the metadata of one that is installed editable."""
+    if any(os.path.isfile(os.path.join(site, "pip", "__main__.py")) for site in sites):
+        return True
+    return any(re.match(r"^pip-\d[^-]*\.dist-info$", name) for site in sites for name in _names(site))
 
 
 def in_container() -> bool:
