@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rocmpip.check.finding import FAULT, NOTE, Finding
 from rocmpip.check.inventory import Dist, GpuFile
 from rocmpip.check.site import Site, words
@@ -31,28 +33,45 @@ def runs(found: CodeObject, gpu: Gfx, xnack: str) -> bool:
 
 
 def device_code(site: Site) -> list[Finding]:
-    """Distributions whose AMD device code does not run on every target."""
+    """Distributions whose AMD device code does not run on every target.
+
+    Kernels of thin wheels stand in packages of their own, one for each GPU (rocm-sdk-device-gfx942, amd-torch-device-gfx942):
+    those are judged together, and libraries that refer to such packs by what all of them hold.
+    """
     found: list[Finding] = []
     xnack = site.env.get("HSA_XNACK", "")
-    for dist in site.inventory.gpu:
-        if not dist.objects:
-            continue
+    packs = [dist for dist in site.inventory.dists.values() if _role(site, dist) in ("device", "sdk")]
+    shared = tuple(one for dist in packs for one in dist.objects)
+    judged = [(dist, dist.objects) for dist in site.inventory.gpu if dist.objects and dist not in packs and not _refers(dist)]
+    judged += [(dist, dist.objects + shared) for dist in site.inventory.gpu if _refers(dist) and dist not in packs]
+    if shared and not any(_refers(dist) for dist, _ in judged):
+        judged.append((next(dist for dist in packs if dist.objects), shared))
+    for dist, objects in judged:
         for gpu in site.targets:
-            finding = _lacking(site, dist, gpu, xnack)
+            finding = _lacking(site, dist, objects, gpu, xnack)
             if finding is not None:
                 found.append(finding)
     return found
 
 
-def _lacking(site: Site, dist: Dist, gpu: Gfx, xnack: str) -> Finding | None:
-    objects = dist.objects
+def _role(site: Site, dist: Dist) -> str:
+    member = site.catalogue.member(dist.name)
+    return member.role if member is not None else ""
+
+
+def _refers(dist: Dist) -> bool:
+    """True for libraries whose kernels stand in packs elsewhere."""
+    return any("kpack-ref" in file.report.kinds for file in dist.files)
+
+
+def _lacking(site: Site, dist: Dist, objects: Sequence[CodeObject], gpu: Gfx, xnack: str) -> Finding | None:
     version = f"{dist.name} {dist.dist.version}"
     held = tuple(sorted({str(one) for one in objects}))
     if any(runs(one, gpu, xnack) for one in objects):
         return _partly(dist, gpu, xnack)
     near = sorted({str(one) for one in objects if covers(one.target, gpu.name)})
     evidence = (
-        f"device code for {words(held, 12)}",
+        f"device code for {words(held, 12) or 'no GPU: its kernels are packages of their own'}",
         f"the GPU is {gpu}" + (" by HSA_OVERRIDE_GFX_VERSION" if site.claimed else ""),
     )
     fix: tuple[str, ...]
@@ -73,13 +92,16 @@ def _lacking(site: Site, dist: Dist, gpu: Gfx, xnack: str) -> Finding | None:
     where = tuple(file.name for file in dist.files if file.report.code_objects)
     what = f"{version} has no device code for {gpu.name}"
     why = "its kernels fail with 'invalid device function' or hang"
-    fix = _rebuild(site, dist)
+    fix = _rebuild(site, dist, gpu)
     return Finding("wrong-gfx", FAULT, dist.name, what, where[0] if where else "", evidence, why, fix)
 
 
-def _rebuild(site: Site, dist: Dist) -> tuple[str, ...]:
+def _rebuild(site: Site, dist: Dist, gpu: Gfx) -> tuple[str, ...]:
     if site.claimed:
         return ("unset HSA_OVERRIDE_GFX_VERSION",)
+    extra = site.catalogue.gfx.extra(gpu.name)  # noqa: S610
+    if extra and (_refers(dist) or _role(site, dist) in ("device", "sdk")):
+        return (f"rocmpip install 'torch[{extra}]'",)
     return (f"rocmpip install --force-reinstall --no-deps {dist.name}=={dist.dist.version.partition('+')[0]}",)
 
 

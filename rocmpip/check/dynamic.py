@@ -168,6 +168,18 @@ def _finding(site: Site, step: Step) -> Finding:
     kind = {"torch.version.hip": "wrong-torch", "torch.cuda.get_arch_list()": "wrong-gfx", "device visible": "no-device"}.get(
         step.step, kind
     )
+    if kind == "import-fails" and "No module named" in step.detail:
+        # Installing it again brings what it requires and keeps what is there.
+        return Finding(
+            kind,
+            FAULT,
+            name,
+            f"{step.step}: {step.detail}",
+            "",
+            (f"in {site.target.python}",),
+            "",
+            (f"rocmpip install {name}",),
+        )
     fixes = {
         "wrong-torch": ("rocmpip install --force-reinstall torch",),
         "wrong-gfx": ("rocmpip install --force-reinstall torch",),

@@ -103,7 +103,8 @@ def _resolved(site: Site, dist: Dist) -> list[Finding]:
         file for file in dist.files if file.loadable and (file.hip or file.torch or dist.name == "torch") and not file.cuda
     ]
     outcome = [(file, *_load(site, dist, file)) for file in files]
-    served = {file.variant for file, _, missing in outcome if file.variant and not missing}
+    # A CPU library beside one for the GPU is no alternative to it.
+    served = {file.variant for file, _, missing in outcome if file.variant and file.hip and not missing}
     found: list[Finding] = []
     lost: dict[str, tuple[GpuFile, list[Missing]]] = {}
     sound: list[tuple[GpuFile, Process]] = []

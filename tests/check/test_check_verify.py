@@ -106,6 +106,16 @@ def test_only_the_variant_for_this_rocm_must_load(python: Path, env: dict[str, s
     assert kinds(python, env=env) == set()
 
 
+def test_a_cpu_library_is_no_alternative(python: Path, env: dict[str, str], tmp_path: Path) -> None:
+    torch(python)
+    c10 = site(python) / "torch/lib/libc10.so"
+    gone = stand_in(tmp_path, "libamdhip64.so.7")
+    library(site(python) / "spline/_basis_cpu.so", needs=[c10])
+    library(site(python) / "spline/_basis_cuda.so", needs=[c10, gone], gfx=["gfx942"])
+    register(python, "spline", "1.0")
+    assert kinds(python, env=env) == {("missing-rocm-library", "warn")}
+
+
 def test_cuda_packages_by_name(python: Path, env: dict[str, str]) -> None:
     register(python, "nvidia-cublas-cu12", "12.8.4.1")
     register(python, "onnxruntime-gpu", "1.22.0")
@@ -218,6 +228,39 @@ def test_libraries_without_code_for_the_gpu_beside_those_with_it(python: Path, e
     register(python, "kernels", "1.0")
     (found,) = findings(python, env=env)
     assert (found.kind, found.level, found.file) == ("partly-covered", "note", "kernels/two.so")
+
+
+def thin_torch(python: Path, *packs: str) -> None:
+    """Libraries that refer to kernel packs, and a device package for each of ``packs``."""
+    lib = library(site(python) / "torch/lib/libtorch_hip.so")
+    mark = site(python) / "mark"
+    mark.write_bytes(b"x" * 16)
+    subprocess.run(["objcopy", "--add-section", f".rocm_kpack_ref={mark}", str(lib)], check=True)
+    mark.unlink()
+    register(python, "torch", "2.14.1+rocm7.14.0")
+    for gfx in packs:
+        folder = site(python) / f"amd_torch_device_{gfx}"
+        folder.mkdir()
+        (folder / f"torch_{gfx}.kpack").write_bytes(b"KPAK" + b"x" * 60)
+        register(python, f"amd-torch-device-{gfx}", "2.14.1+rocm7.14.0")
+
+
+@pytest.mark.parametrize(
+    ("packs", "expected"),
+    [
+        (("gfx942",), set()),
+        (("gfx942", "gfx1100"), set()),
+        (("gfx1100",), {("wrong-gfx", "torch")}),
+        ((), {("wrong-gfx", "torch")}),
+    ],
+)  # fmt: skip
+def test_kernels_in_packages_of_their_own(
+    python: Path, env: dict[str, str], packs: tuple[str, ...], expected: set[tuple[str, str]]
+) -> None:
+    thin_torch(python, *packs)
+    found = findings(python, env=env)
+    assert {(one.kind, one.name) for one in found} == expected
+    assert all(one.fix == ("rocmpip install 'torch[device-gfx942]'",) for one in found)
 
 
 def test_features_that_are_not_named_may_be_either_way() -> None:
