@@ -93,6 +93,7 @@ def _lock(
         find_links=tuple(dict.fromkeys([*map(bare_url, index.find_links), *map(str, wheelhouse)])),
         command=command,
         no_index=index.no_index and not foreign,
+        any_python=any(pin.candidate.stretched for pin in resolution.pins.values()),
         no_deps=any(_alias(pin) for pin in resolution.pins.values()) or context.request.no_deps,
     )
 
@@ -149,6 +150,7 @@ def target_rules(context: Context) -> Rules:
         only_binary=frozenset(request.only_binary),
         prefer_binary=request.prefer_binary,
         ignore_requires_python=request.ignore_requires_python,
+        stretch_python=True,
     )
 
 

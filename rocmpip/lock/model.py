@@ -107,6 +107,8 @@ class Lock:
     no_index: bool = False
     no_deps: bool = False
     """True when plain pip needs --no-deps: something that entries require has no file of its own (an alias)."""
+    any_python: bool = False
+    """True when an entry says it is for older Pythons only: plain pip needs --ignore-requires-python."""
     notes: tuple[str, ...] = ()
 
     @property

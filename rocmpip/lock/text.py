@@ -57,12 +57,13 @@ def _lines(lock: Lock, path: str) -> Iterator[str]:
 def install_command(lock: Lock, path: str = "") -> str:
     """The command that installs this lock."""
     name = path or "FILE"
-    if path.endswith(".toml") and not lock.needs_builds:
-        return f"pip install{' --no-deps' if lock.no_deps else ''} -r {name}"
     if lock.needs_builds:
         return f"rocmpip sync {name}"
-    no_deps = " --no-deps" if lock.no_deps else ""
-    return f"pip install --require-hashes{no_deps} -r {name}"
+    words = ["pip install"]
+    words += [] if is_pylock(path) else ["--require-hashes"]
+    words += ["--no-deps"] if lock.no_deps else []
+    words += ["--ignore-requires-python"] if lock.any_python else []
+    return " ".join((*words, "-r", name))
 
 
 def _entry(entry: Entry) -> Iterator[str]:

@@ -68,7 +68,11 @@ class Shelf:
         self._yanked_wheels: dict[str, tuple[Score, Row]] = {}
         self._yanked_sources: dict[str, Row] = {}
         self._projects: dict[str, bool] = {}
+        self._stretched = False
         self._pick()
+        if rules.stretch_python and not (self._wheels or self._sources):
+            self._stretched = True
+            self._pick()
         self.keys: list[tuple[object, ...]] = []
         self._texts: list[tuple[str, ...]] = []
         self._sort()
@@ -80,7 +84,10 @@ class Shelf:
     def _pick(self) -> None:
         wheels_allowed = self._rules.wheels_allowed(self._name)
         sources_allowed = self._rules.sources_allowed(self._name)
-        rank_of, pythons = self._rules.ranks, self._rules.pythons
+        rank_of = self._rules.ranks
+        pythons, fits = self._rules.pythons, self._rules.python_fits
+        if self._stretched:
+            pythons, fits = self._rules.stretched, self._rules.python_reaches
         for row in self._rows:
             filename = row.filename
             if filename[-4:] == ".whl":
@@ -98,7 +105,7 @@ class Shelf:
                 if not wheels_allowed or not self._ours(pieces[0]):
                     continue
                 wants = row.requires_python
-                if wants and not (pythons[wants] if wants in pythons else self._rules.python_fits(wants)):
+                if wants and not (pythons[wants] if wants in pythons else fits(wants)):
                     continue
                 if self._hashes is not None and not _hash_matches(row, self._hashes):
                     continue
@@ -111,7 +118,7 @@ class Shelf:
                     shelf[text] = score, row
             elif sources_allowed and (text := self._source_version(filename)):
                 wants = row.requires_python
-                if wants and not (pythons[wants] if wants in pythons else self._rules.python_fits(wants)):
+                if wants and not (pythons[wants] if wants in pythons else fits(wants)):
                     continue
                 if self._hashes is not None and not _hash_matches(row, self._hashes):
                     continue
@@ -157,7 +164,7 @@ class Shelf:
         row, from_source, yanked = self._best(texts)
         origin, recipe, metadata = self._origins.get(row.filename, ("index", "", None))
         number = release(texts[0])
-        return Candidate(
+        made = Candidate(
             self._name,
             number,
             row,
@@ -168,6 +175,8 @@ class Shelf:
             recipe=recipe,
             metadata=metadata,
         )
+        made.stretched = self._stretched and not self._rules.python_fits(row.requires_python or "")
+        return made
 
     def _best(self, texts: Sequence[str]) -> tuple[Row, bool, bool]:
         for wheels, sources, yanked in (

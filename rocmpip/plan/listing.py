@@ -52,6 +52,7 @@ class Candidate:
         "origin",
         "recipe",
         "row",
+        "stretched",
         "url",
         "version",
         "yanked",
@@ -82,6 +83,8 @@ class Candidate:
         """Static metadata, when it is known without asking."""
         self.recipe = recipe
         self.url = url
+        self.stretched = False
+        """Its Requires-Python has an upper bound that the target's Python is above."""
         """The URL or path of a direct reference, as written."""
         self._file: File | None = None
 
@@ -130,10 +133,14 @@ class Rules:
     """Normalised names or ``:all:``."""
     prefer_binary: bool = False
     ignore_requires_python: bool = False
+    stretch_python: bool = False
+    """uv's kindness: a project all of whose versions say ``<3.11`` or ``==3.7.*`` is taken on a newer Python too, as its authors
+    could not know that one. Never where any version fits."""
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Name → the ``sha256:…`` texts that its files must have one of (hash mode)."""
     ranks: dict[str, int | None] = field(default_factory=dict, compare=False, repr=False)
     pythons: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    stretched: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def for_target(cls, tags: Iterable[str], python: str, **more: Any) -> Rules:
@@ -178,6 +185,23 @@ class Rules:
             except ValueError:
                 known = True
             self.pythons[requires_python] = known
+        return known
+
+    def python_reaches(self, requires_python: str) -> bool:
+        """Whether the target's Python is at least as new as ``requires_python`` asks, its upper bounds left aside."""
+        known = self.stretched.get(requires_python)
+        if known is None:
+            lower = []
+            for clause in requires_python.split(","):
+                operator = clause.strip().rstrip("0123456789.*abrcdevpost ")
+                bound = clause.strip()[len(operator) :].strip().removesuffix(".*")
+                if operator in (">=", ">", "==", "~="):
+                    lower.append(f"{'>' if operator == '>' else '>='}{bound}")
+            try:
+                known = not lower or spec(",".join(lower)).contains(release(self.python))
+            except ValueError:
+                known = False
+            self.stretched[requires_python] = known
         return known
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from resolvelib import AbstractProvider
+from resolvelib import AbstractProvider, BaseReporter
+from resolvelib.resolvers.exceptions import RequirementsConflicted
 from resolvelib.resolvers.resolution import Resolution as _Resolution
 
 from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules, Unusable
@@ -63,15 +64,13 @@ class Policy:
     markers: Markers
     pre: bool = False
     """Pre-releases of everything (--pre)."""
-    pre_names: frozenset[str] = frozenset()
-    """Projects whose pre-releases a direct requirement or constraint asked for."""
-    pre_fallback: bool = False
-    """pip's way: where no final release fits, a pre-release that fits is taken. Otherwise only where the project has
-    no final release at all."""
+    pip_rules: bool = False
+    """pip's reading: a requirement that names a pre-release asks for pre-releases, others get one only where no final release
+    meets the requirements; an exact pin by any requirement takes a yanked version; a new requirement moves an earlier choice.
+    Without it uv's: pre-releases come after all final releases, and an earlier choice stays while older versions of what is
+    being chosen go with it."""
     yanked_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Project → versions that a direct requirement or constraint pinned exactly: these may be yanked."""
-    yanked_pins: bool = False
-    """pip's way: an exact pin by any requirement makes a yanked version acceptable."""
     constraints: Mapping[str, tuple[Need, ...]] = field(default_factory=dict)
     overrides: Mapping[str, tuple[Need, ...]] = field(default_factory=dict)
     preferred: Mapping[str, str] = field(default_factory=dict)
@@ -211,9 +210,8 @@ class Provider(AbstractProvider[Need, Choice, str]):
             else:
                 first = None
         fallback: list[Candidate] = []
-        keep_fallback = policy.pre_fallback or not listing.stable
-        pre_allowed = policy.pre or name in policy.pre_names or not listing.wild
-        if policy.pre_fallback and not pre_allowed:
+        pre_allowed = policy.pre or not listing.wild
+        if policy.pip_rules and not pre_allowed:
             pre_allowed = any(one.pre for one in specs)
         found = False
         for candidate in listing:
@@ -227,12 +225,11 @@ class Provider(AbstractProvider[Need, Choice, str]):
                 if candidate.yanked is not None and not self._yank_allowed(name, candidate, specs, listing):
                     continue
                 if not pre_allowed and version.pre:
-                    if keep_fallback:
-                        fallback.append(candidate)
+                    fallback.append(candidate)
                     continue
                 found = True
                 yield candidate
-        if not found or not policy.pre_fallback:
+        if not found or not policy.pip_rules:
             yield from fallback
 
     def _yank_allowed(self, name: str, candidate: Candidate, specs: Sequence[Any], listing: Listing) -> bool:
@@ -242,7 +239,7 @@ class Provider(AbstractProvider[Need, Choice, str]):
         for pinned in policy.yanked_names.get(name, ()):
             if spec("==" + pinned).contains(candidate.version):
                 return True
-        return policy.yanked_pins and any(one.pin for one in specs)
+        return policy.pip_rules and any(one.pin for one in specs)
 
     def _meets(self, wanted: Need, candidate: Candidate) -> bool:
         if wanted.url:
@@ -279,7 +276,7 @@ class Provider(AbstractProvider[Need, Choice, str]):
         try:
             metadata = candidate.metadata or self.source.metadata(candidate)
             candidate.metadata = metadata
-            if not policy.rules.python_fits(metadata.requires_python):
+            if not candidate.stretched and not policy.rules.python_fits(metadata.requires_python):
                 raise Unusable(f"it needs Python {metadata.requires_python}")
             needs = self._read(choice, metadata)
         except Unusable as problem:
@@ -318,12 +315,24 @@ class Provider(AbstractProvider[Need, Choice, str]):
         return [wanted]
 
 
+class _Overruled(Exception):
+    """An earlier choice kept too many versions away: it has to move instead."""
+
+
 class Search(_Resolution[Need, Choice, str]):
-    """resolvelib's search with two costs taken out.
+    """resolvelib's search with a cost taken out, and with earlier choices that stay.
 
     The check whether a pin still meets all its needs ran over every need of every name in every round (89 000 calls for
     196 rounds in one real set). A criterion never changes once made, so its answer for a pin is kept on it.
+
+    A candidate whose needs do not go with what was chosen before is passed over for an older one, as long as there is one
+    and not too many were passed over for the same reason; otherwise the earlier choice moves, which is resolvelib's own way.
     """
+
+    def __init__(self, provider: Provider, reporter: BaseReporter[Need, Choice, str]) -> None:
+        super().__init__(provider, reporter)
+        self._steady = not provider.policy.pip_rules
+        self._passed: dict[tuple[str, str], int] = {}
 
     def _is_current_pin_satisfying(self, name: str, criterion: Any) -> bool:
         pin = self.state.mapping.get(name)
@@ -337,3 +346,40 @@ class Search(_Resolution[Need, Choice, str]):
                 return False
         criterion.met_by = pin
         return True
+
+    def _get_updated_criteria(self, candidate: Choice) -> Any:
+        criteria = super()._get_updated_criteria(candidate)
+        if self._steady:
+            for wanted in self._p.get_dependencies(candidate=candidate):
+                self._respect(candidate, wanted, criteria)
+        return criteria
+
+    def _respect(self, candidate: Choice, wanted: Need, criteria: Any) -> None:
+        pin = self.state.mapping.get(wanted.name)
+        if pin is None or self._p.is_satisfied_by(requirement=wanted, candidate=pin):
+            return
+        if wanted.extras - pin.extras and self._version_fits(wanted, pin):
+            return  # the same version with more extras is no other choice
+        pair = candidate.name, wanted.name
+        count = self._passed[pair] = self._passed.get(pair, 0) + 1
+        if count == _STUBBORN:
+            raise _Overruled
+        if count < _STUBBORN:
+            raise RequirementsConflicted(criteria[wanted.name])
+
+    def _version_fits(self, wanted: Need, pin: Choice) -> bool:
+        return not wanted.url and wanted.spec.contains(pin.candidate.version)
+
+    def _attempt_to_pin_criterion(self, name: str) -> Any:
+        try:
+            causes = super()._attempt_to_pin_criterion(name)
+        except _Overruled:
+            return self._attempt_to_pin_criterion(name)
+        if causes and self._steady:
+            # No version goes with the earlier choices: they move, if that is all that stands in the way.
+            self._steady = False
+            try:
+                return super()._attempt_to_pin_criterion(name)
+            finally:
+                self._steady = True
+        return causes

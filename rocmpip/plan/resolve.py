@@ -27,9 +27,9 @@ MAX_ROUNDS = 50_000
 class Options:
     """How to choose among candidates. Names are normalised.
 
-    The defaults are uv's reading of the rules (a lock should not depend on luck): pre-releases and yanked versions only
-    where a direct requirement or constraint says so, or a project has nothing else. ``pip_rules`` is pip's reading:
-    a transitive requirement may say so too.
+    The defaults are uv's reading of the rules: pre-releases after all final releases, yanked versions where a direct
+    requirement or constraint pins them, earlier choices stay while older versions go with them. ``pip_rules`` is pip's
+    reading (see ``provider.Policy``).
     """
 
     pre: bool = False
@@ -256,10 +256,8 @@ def _policy(
         rules=rules,
         markers=markers,
         pre=options.pre,
-        pre_names=frozenset(one.name for one in said if one.spec.pre),
-        pre_fallback=options.pip_rules,
+        pip_rules=options.pip_rules,
         yanked_names=yanked,
-        yanked_pins=options.pip_rules,
         constraints=_by_name(bounds),
         overrides=_by_name(replaced),
         preferred=options.preferred,
@@ -338,6 +336,9 @@ def _pins(roots: Sequence[Need], mapping: Mapping[str, Choice], provider: Provid
         unknown = sorted(choice.extras - metadata.provides_extra) if metadata.provides_extra or choice.extras else []
         if unknown and not provider.policy.no_deps and candidate.origin != "forbidden":
             notes.append(f"{name} {candidate.version} has no extra named {', '.join(unknown)}")
+        if candidate.stretched:
+            wants = metadata.requires_python
+            notes.append(f"{name} {candidate.version} was made for Python {wants}: pip wants --ignore-requires-python for it")
         if candidate.yanked is not None:
             reason = f": {candidate.yanked}" if candidate.yanked else ""
             notes.append(f"{name} {candidate.version} was yanked by its authors{reason}")

@@ -42,6 +42,12 @@ BACK = {
     "c": {"1": ["b<3"]},
     "d": {"1": ["b!=2"]},
 }
+STUCK = {"s": {"1.0": ["b==1.0"], "2.0b1": ["b==2.0"]}, "b": {"1.0": [], "2.0": []}}
+EARLIER = {
+    "u": {"1.0": [], "2.0": []},
+    "w": {"2.0": ["u"], "3.0": ["u<2"]},
+    "far": {f"{number}.0": ["u<2"] if number > 1 else ["u"] for number in range(1, 10)},
+}
 CYCLE = {"a": {"1": ["b"]}, "b": {"1": ["c"]}, "c": {"1": ["a"]}}
 
 
@@ -60,6 +66,13 @@ CYCLE = {"a": {"1": ["b"]}, "b": {"1": ["c"]}, "c": {"1": ["a"]}}
         pytest.param(PRE, ["a"], [], {"a": "1.0"}, id="pre-release-not-taken"),
         pytest.param(PRE, ["a>=2.0b1"], [], {"a": "2.0b1"}, id="pre-release-asked-for"),
         pytest.param(PRE, ["a"], ["a>=2.0b1"], {"a": "2.0b1"}, id="pre-release-by-constraint"),
+        pytest.param(PRE, ["a>=1.0a1"], [], {"a": "1.0"}, id="pre-release-named-and-not-needed"),
+        pytest.param(PRE, ["a>1.0"], [], {"a": "2.0b1"}, id="pre-release-in-need"),
+        pytest.param(PRE, ["b"], [], {"a": "2.0b1", "b": "1.0"}, id="pre-release-a-package-needs"),
+        pytest.param(STUCK, ["s", "b==2.0"], [], {"b": "2.0", "s": "2.0b1"}, id="pre-release-behind-a-conflict"),
+        pytest.param(EARLIER, ["u", "w"], [], {"u": "2.0", "w": "2.0"}, id="earlier-choice-stays"),
+        pytest.param(EARLIER, ["w", "u"], [], {"u": "1.0", "w": "3.0"}, id="later-choice-follows"),
+        pytest.param(EARLIER, ["u", "far"], [], {"u": "1.0", "far": "9.0"}, id="earlier-choice-moves-in-the-end"),
         pytest.param(PRE, ["only"], [], {"only": "1.0a2"}, id="nothing-but-pre-releases"),
         pytest.param(YANKED, ["a"], [], {"a": "1.0"}, id="yanked-passed-over"),
         pytest.param(YANKED, ["a==2.0"], [], {"a": "2.0"}, id="yanked-pinned"),
@@ -90,8 +103,6 @@ def test_answers(world: dict, requirements: Sequence[str], constraints: Sequence
         (PLAIN, ["zzz"], [], ["no such project: zzz", "https://pypi.example/simple", "spelling"]),
         (PLAIN, ["a==2.0", "b<2"], [], ["b>=2", "b<2", "a 2.0", "3.0, 2.0, 1.0"]),
         (PLAIN, ["a==2.0"], ["b<2"], ["b>=2", "constraints.txt:1"]),
-        (PRE, ["a>1.0"], [], ["only pre-releases of a fit", "--pre"]),
-        (PRE, ["b"], [], ["a>=2.0b1", "--pre"]),
         (YANKED, ["gone"], [], ["only yanked versions of gone"]),
         (YANKED, ["b"], [], ["only yanked versions of a"]),
         (LOCAL, ["t>1.2.3"], [], ["no version of t"]),
@@ -112,8 +123,10 @@ def test_conflicts_are_told(world: dict, requirements: Sequence[str], constraint
         assert text in told
 
 
-def test_pip_rules_take_what_a_transitive_requirement_says() -> None:
+def test_pip_rules_are_pips() -> None:
     options = Options(pip_rules=True)
+    assert pins(solve(PRE, "a>=1.0a1", options=options)) == {"a": "2.0b1"}
+    assert pins(solve(EARLIER, "u", "w", options=options)) == {"u": "1.0", "w": "3.0"}
     assert pins(solve(PRE, "b", options=options)) == {"a": "2.0b1", "b": "1.0"}
     assert pins(solve(PRE, "a>1.0", options=options)) == {"a": "2.0b1"}
     assert pins(solve(YANKED, "b", options=options)) == {"a": "2.0", "b": "1.0"}
@@ -183,6 +196,19 @@ def test_which_file(rules: Rules, version: str, filename: str) -> None:
     assert pins(found) == {"a": version}
     assert found.pins["a"].file is not None
     assert found.pins["a"].file.filename == filename
+
+
+def test_a_project_for_older_pythons_alone_is_stretched_where_that_is_allowed() -> None:
+    world = {"old": {"1.0": {"python": ">=3.6,<3.8"}}, "new": {"1.0": {"python": ">=3.13"}}, "eq": {"1": {"python": "==3.7.*"}}}
+    rules = Rules(TAGS, "3.12.1", stretch_python=True)
+    found = solve(world, "old", "eq", rules=rules)
+    assert pins(found) == {"eq": "1", "old": "1.0"}
+    assert any("--ignore-requires-python" in note for note in found.notes)
+    with pytest.raises(NoPlan):
+        solve(world, "old")
+    with pytest.raises(NoPlan):
+        solve(world, "new", rules=rules)
+    assert pins(solve({"a": {"1": [], "2": {"python": "<3.8"}}}, "a", rules=rules)) == {"a": "1"}
 
 
 def test_no_fitting_file_is_told_with_the_files_that_are_there() -> None:
