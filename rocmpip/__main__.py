@@ -17,11 +17,26 @@ _BECOMING = "_ROCMPIP_BECOMING"
 def main(argv: list[str] | None = None) -> int:
     """Run one command line and return its exit code. Plain pip ends in SystemExit or replaces this process."""
     words = sys.argv[1:] if argv is None else list(argv)
+    if sys.stdin is None or sys.stdout is None or sys.stderr is None:
+        _open_closed()
     command = split_command(words)
     try:
         return _dispatch(command, words)
     except KeyboardInterrupt:
         return 130
+
+
+def _open_closed() -> None:
+    """Streams that we were started without (``>&-``) become the null device: else the next file that is opened, here or in a
+    child, takes their place and gets what is written to them."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
 
 
 def _dispatch(command: Command, words: list[str]) -> int:

@@ -229,9 +229,14 @@ def fast_main(argv: Sequence[str]) -> int | None:
 
         return _fail(Interrupted("interrupted"), options["json"])
     except BrokenPipeError:
-        # The reader went away (| head): not an error, but the interpreter must not complain at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from rocmpip.cli.group import drop_stdout
+
+        drop_stdout()
         return 0
+    except Exception as problem:
+        from rocmpip.cli.group import last_net
+
+        return _fail(last_net(problem), options["json"])
     return 0
 
 
@@ -262,12 +267,6 @@ def _options(argv: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _fail(problem: RocmpipError, as_json: bool) -> int:
-    if as_json:
-        from rocmpip.report import envelope
+    from rocmpip.cli.group import fail
 
-        envelope.write("detect", None, (problem,))
-    else:
-        from rocmpip.report import say
-
-        say.error(problem)
-    return problem.exit_code
+    return fail("detect", as_json, problem)

@@ -13,6 +13,8 @@ from rocmpip.model.plan import Plan
 from rocmpip.report import envelope, say
 
 COMMAND = "install"
+_READER_GONE = 120
+"""pip's code when the reader of its stdout went away (``| head``)."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -22,7 +24,7 @@ def main(argv: Sequence[str]) -> int:
 
 def guarded(command: str, as_json: bool, work: Callable[[], int]) -> int:
     """Run ``work``; every error ends as words on stderr or as the one envelope on stdout."""
-    from rocmpip.cli.group import fail, last_net
+    from rocmpip.cli.group import drop_stdout, fail, last_net
 
     try:
         return work()
@@ -31,6 +33,7 @@ def guarded(command: str, as_json: bool, work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return fail(command, as_json, Interrupted("interrupted"))
     except BrokenPipeError:
+        drop_stdout()
         return 0
     except Exception as problem:
         return fail(command, as_json, last_net(problem))
@@ -81,7 +84,7 @@ def refused_by_pip(context: Context) -> NoReturn:
 
 
 def plan_and_act(context: Context, *, as_json: bool) -> int:
-    from rocmpip.app.ahead import refuse_unready, unready_notes
+    from rocmpip.app.ahead import loose_notes, refuse_unready, unready_notes
     from rocmpip.app.behind import run_pip_behind
     from rocmpip.app.plain import asks_for_ours, is_plain, run_plain
     from rocmpip.app.planning import make_plan
@@ -109,7 +112,7 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
         if context.target.kind == "system" and not context.platform.container:
             say.warning(f"{context.target.python} is neither a virtual environment nor a container")
         if context.request.dry_run:
-            plan = replace(with_sizes(plan, session.client.size), notes=(*plan.notes, *unready_notes(session, plan)))
+            plan = replace(with_sizes(plan, session.client.size), notes=(*plan.notes, *unready_notes(session, plan), *loose_notes(session)))
             if context.request.report:
                 from rocmpip.app.act import Outcome, pip_failed
                 from rocmpip.app.reports import report_plan
@@ -136,7 +139,8 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
     if as_json:
         envelope.write(COMMAND, result(context, plan, built=outcome.built, done=outcome.done), (problem,) if problem else ())
     elif problem is not None:
-        say.error(problem)
+        if outcome.code != _READER_GONE:
+            say.error(problem)
     elif outcome.code == 0:
         _closing(plan, outcome.built)
     return outcome.code

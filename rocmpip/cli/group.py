@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -76,7 +77,7 @@ def run(argv: Sequence[str]) -> int:
         return fail(name, as_json, Interrupted("interrupted"))
     except BrokenPipeError:
         # The reader of our stdout went away (| head): not an error, but Python must not complain at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_stdout()
         return 0
     except Exception as problem:  # the last net: a person gets words, the details go to a file
         return fail(name, as_json, last_net(problem))
@@ -112,7 +113,17 @@ def internal(problem: Exception) -> InternalError:
 def fail(name: str, as_json: bool, problem: RocmpipError, result: object = None) -> int:
     """Tell the error in the form asked for and return its exit code."""
     if as_json:
-        envelope.write(name, getattr(problem, "result", None) or result, (problem,))
-    else:
-        say.error(problem)
+        try:
+            envelope.write(name, getattr(problem, "result", None) or result, (problem,))
+            return problem.exit_code
+        except (OSError, ValueError):
+            # A closed or full stdout: the words still have stderr.
+            drop_stdout()
+    say.error(problem)
     return problem.exit_code
+
+
+def drop_stdout() -> None:
+    """Nobody reads stdout any more: what is left in its buffer must not make Python complain at its exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
