@@ -2,9 +2,10 @@
 
 Front door: :class:`rocmpip.index.client.Client`. From the bottom up:
 
-    wire      one HTTP/1.1 exchange on one connection, with a deadline
-    pool      connections kept open; proxies and TLS
-    fetch     redirects, credentials, retries, and the error that a person reads
-    listing   JSON (PEP 691) and HTML (PEP 503) pages → files
-    client    pages, find-links, metadata, downloads; memory and disk cache
+    transport  httpcore under our time limits and in our words (imported at the first request)
+    response   an answer: decompressed, up to a size
+    pool       connections kept open; proxies and TLS
+    fetch      redirects, credentials, retries, and the error that a person reads
+    listing    JSON (PEP 691) and HTML (PEP 503) pages → files
+    client     pages, find-links, metadata, downloads; memory and disk cache
 """
