@@ -100,12 +100,25 @@ def wants_source(policy: Policy, name: str) -> bool:
     return name in request.no_binary or ":all:" in request.no_binary or name in policy.context.ours.rebuild
 
 
+def may_build(policy: Policy, name: str) -> bool:
+    """False when the user wants no source of this package: --only-binary."""
+    request = policy.context.request
+    return name not in request.only_binary and (":all:" not in request.only_binary or name in request.no_binary)
+
+
 def recipe_route(policy: Policy, name: str) -> Route:
     """Ready wheels if any fits the user's words, else the sources with their static metadata as virtual wheels."""
     if not wants_source(policy, name):
         files = tuple(_unique(ready_files(policy, name)))
         if files:
             return Route(name, "recipe", files=files, because="ready ROCm wheels")
+    if not may_build(policy, name):
+        return Route(
+            name,
+            "recipe",
+            files=_kept(policy, name),
+            because="--only-binary allows no build, and there is no ready ROCm wheel",
+        )
     if policy.context.ours.only_ready:
         return Route(name, "recipe", because="--only-ready allows no build, and there is no ready ROCm wheel")
     if not policy.virtual:
