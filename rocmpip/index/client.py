@@ -13,7 +13,7 @@ from rocmpip.index.blobs import BlobCache
 from rocmpip.index.credentials import Credentials
 from rocmpip.index.default import DEFAULT_INDEX
 from rocmpip.index.download import Progress, download, local_path
-from rocmpip.index.fetch import Fetcher
+from rocmpip.index.fetch import Answer, Fetcher
 from rocmpip.index.limits import Limits
 from rocmpip.index.listing import charset
 from rocmpip.index.metadata import Metadata, NoMetadata
@@ -66,6 +66,7 @@ class Client:
         self._pages = Pages(self.fetcher, cache, marks_trust=bool(options.trusted_hosts))
         self._metadata = Metadata(self.fetcher, cache, lambda file, folder: self.download(file, folder))
         self._known: Once[tuple[str, str], Page | Absent] = Once()
+        self._answers: dict[tuple[str, str], Answer] = {}
         self._known_places: Once[str, tuple[File, ...]] = Once()
         self._known_metadata: Once[str, bytes] = Once()
 
@@ -92,7 +93,11 @@ class Client:
         """What the index has for the project ``name``; asked once. Raises NetworkError."""
         index = self._index(index_url)
         name = normalise(name)
-        return self._known.get((index, name), lambda: self._pages.page(index, name))
+        return self._known.get((index, name), lambda: self._pages.page(index, name, self._answers.pop((index, name), None)))
+
+    def answered(self, index: str, name: str, answer: Answer) -> None:
+        """Keep what the index said of ``name`` to one who asked on a road of his own, so that it is not asked again."""
+        self._answers[index, name] = answer
 
     def _index(self, url: str) -> str:
         """Without credentials and last slash; a folder's path becomes its URL, as in pip."""

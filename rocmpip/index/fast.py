@@ -142,6 +142,8 @@ class FastPages:
             most=self.client.limits.page_bytes,
             headers={"Accept": ACCEPT, "Accept-Encoding": "gzip"},
         )
+        # The router may be asked for it next.
+        self.client.answered(index, name, answer)
         self.until = min(self.until, fresh_until(answer.headers, time.time() + _UNSAID))
         if answer.status in ABSENT:
             return Fetched(index, name, Absent(name, index, ABSENT[answer.status]))

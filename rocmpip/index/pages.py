@@ -31,14 +31,19 @@ class Pages:
         self._marks_trust = marks_trust
         self.notes: list[str] = []
 
-    def page(self, index: str, name: str) -> Page | Absent:
-        """``index`` without credentials and last slash, ``name`` normalised. Raises NetworkError."""
+    def page(self, index: str, name: str, answer: Answer | None = None) -> Page | Absent:
+        """``index`` without credentials and last slash, ``name`` normalised; ``answer``: what it has said already.
+
+        Raises NetworkError.
+        """
         url = f"{index}/{name}/"
         if index.startswith("file:"):
             return self._local_page(index, name, url)
         if not self._fetcher.secure(index):
             return Absent(name, index, "plain http from a host that --trusted-host does not name: ignored, as pip does")
         place = key("page", url)
+        if answer is not None:
+            return self._answered(answer, url, index, name, place)
         stored = self._stored(place)
         if stored is not None and not stored.absent and time.time() < stored.fresh_until:
             return self._to_page(stored, index, name)
@@ -56,6 +61,9 @@ class Pages:
             if stored.fresh_until:
                 self._store(place, stored)
             return self._to_page(stored, index, name)
+        return self._answered(answer, url, index, name, place)
+
+    def _answered(self, answer: Answer, url: str, index: str, name: str, place: str) -> Page | Absent:
         if answer.status in ABSENT:
             fresh = Stored(url, "", "", 0.0, ABSENT[answer.status], [])
         else:
