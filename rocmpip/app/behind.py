@@ -7,23 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rocmpip.app import family, plain
-from rocmpip.app.act import Pip
+from rocmpip.app.command import guarded, passes_through, plain_pip
 from rocmpip.app.context import Context, gather
 from rocmpip.app.lines import line_text
+from rocmpip.app.pip_child import Pip
 from rocmpip.app.session import Session, open_session, terminated_as_interrupt
+from rocmpip.app.solve import family_constraints
 from rocmpip.model.errors import NoPlan
 from rocmpip.report import say
 
 
 def main(command: str, argv: Sequence[str]) -> int:
     """``rocmpip download`` and ``rocmpip wheel``: pip's command, ROCm's truth."""
-    from rocmpip.app.install import guarded
-
     return guarded(command, "--json" in argv, lambda: _run(command, argv))
 
 
 def _run(command: str, argv: Sequence[str]) -> int:
-    from rocmpip.app.install import passes_through, plain_pip
     from rocmpip.app.request import sorted_request
 
     context = gather(command, argv)
@@ -64,6 +63,14 @@ def run_pip_behind(session: Session) -> int:
     return code
 
 
+def run_plain(session: Session) -> int:
+    """Install a plain plan by pip; returns its exit code."""
+    unrouted = session.context.request.index.no_index and plain.in_own_words(session)
+    if unrouted and not plain.finds_ours_locally(session):
+        return plain.run_unrouted(session, family.held_family(session.context, session.asked))
+    return run_pip_behind(session)
+
+
 def cuda_asked(context: Context, names: Sequence[str]) -> NoPlan:
     """The error for CUDA packages that something asked for behind the router."""
     reason = context.catalogue.forbidden(names[0]) or "it is a part of CUDA"
@@ -99,6 +106,8 @@ def arguments(session: Session, folder: Path, held: dict[str, str]) -> list[str]
         else:
             filed.append(text)
     constraints = [line_text(line) for line in request.constraints if not context.catalogue.is_family(line.name)]
+    # A CUDA build's label in a constraint means its version.
+    constraints += [f"{line.name}{line.specifier}" for line in family_constraints(context, held) if line.specifier]
     constraints += [f"{name}=={version}" for name, version in held.items()]
     for name, option, lines in (("requirements.txt", "-r", filed), ("constraints.txt", "-c", constraints)):
         if lines:

@@ -37,7 +37,7 @@ class Wanted:
 
 def main(argv: Sequence[str]) -> int:
     """Run ``rocmpip build ARGV`` and return the exit code."""
-    from rocmpip.app.install import guarded
+    from rocmpip.app.command import guarded
 
     return guarded(COMMAND, "--json" in argv, lambda: _build(argv))
 
@@ -72,8 +72,8 @@ def folder_of(context: Context) -> Path:
 
 def _build_all(session: Session, folder: Path) -> list[dict[str, object]]:
     """Build each package in the order named; what is done before an error stays."""
-    from rocmpip.app.act import Pip
     from rocmpip.app.builds import run_build, toolbox
+    from rocmpip.app.pip_child import Pip
     from rocmpip.target.pip import pip_command
 
     context = session.context

@@ -20,8 +20,8 @@ from rocmpip.report import say
 from rocmpip.report.progress import ProgressLine, duration
 
 if TYPE_CHECKING:
-    from rocmpip.app.act import Pip
     from rocmpip.app.context import Context
+    from rocmpip.app.pip_child import Pip
     from rocmpip.model.plan import Plan, PlanItem
     from rocmpip.model.recipe import ResolvedRecipe
 

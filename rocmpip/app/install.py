@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
+from rocmpip.app.command import guarded, passes_through, plain_pip
 from rocmpip.app.context import Context, gather
 from rocmpip.app.session import Session
-from rocmpip.model.errors import InputError, Interrupted, NoPlan, RocmpipError
+from rocmpip.model.errors import InputError, NoPlan, RocmpipError
 from rocmpip.model.plan import Plan
 from rocmpip.report import envelope, say
 
@@ -20,23 +21,6 @@ _READER_GONE = 120
 def main(argv: Sequence[str]) -> int:
     """Run ``rocmpip install ARGV`` and return the exit code: pip's own, or one of ours."""
     return guarded(COMMAND, "--json" in argv, lambda: _install(argv))
-
-
-def guarded(command: str, as_json: bool, work: Callable[[], int]) -> int:
-    """Run ``work``; every error ends as words on stderr or as the one envelope on stdout."""
-    from rocmpip.cli.group import drop_stdout, fail, last_net
-
-    try:
-        return work()
-    except RocmpipError as problem:
-        return fail(command, as_json, problem)
-    except KeyboardInterrupt:
-        return fail(command, as_json, Interrupted("interrupted"))
-    except BrokenPipeError:
-        drop_stdout()
-        return 0
-    except Exception as problem:
-        return fail(command, as_json, last_net(problem))
 
 
 def _install(argv: Sequence[str]) -> int:
@@ -51,21 +35,6 @@ def _install(argv: Sequence[str]) -> int:
             refused_by_pip(context)
     with terminated_as_interrupt():
         return plan_and_act(context, as_json=as_json)
-
-
-def passes_through(context: Context) -> bool:
-    """True when there is nothing for us to do: neither GPU nor ROCm, or nothing that an index or a build would answer."""
-    return context.platform.state == "none"
-
-
-def plain_pip(context: Context) -> NoReturn:
-    """Become pip; one line on stderr when torch was asked for."""
-    from rocmpip.target.pip import become_pip
-
-    names = [line.name for line in context.request.requirements]
-    if any(name in ("torch", "torchvision", "torchaudio") for name in names):
-        say.note("no AMD GPU and no ROCm seen here: pip goes on alone (say --gfx to get ROCm builds)")
-    become_pip([context.request.command, *context.ours.plain], context.target, context.env)
 
 
 def is_refused(context: Context) -> bool:
@@ -85,8 +54,8 @@ def refused_by_pip(context: Context) -> NoReturn:
 
 def plan_and_act(context: Context, *, as_json: bool) -> int:
     from rocmpip.app.ahead import loose_notes, refuse_unready, unready_notes
-    from rocmpip.app.behind import run_pip_behind
-    from rocmpip.app.plain import asks_for_ours, is_plain, run_plain
+    from rocmpip.app.behind import run_plain
+    from rocmpip.app.plain import asks_for_ours, is_plain
     from rocmpip.app.planning import make_plan
     from rocmpip.app.request import sorted_request
     from rocmpip.app.session import open_session
@@ -101,18 +70,20 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
             # The metadata of an archive that the user named cannot be made: pip says why, as long as nothing of ours is asked for.
             if as_json or asks_for_ours(session):
                 raise NoPlan(str(unreadable), hint="pip says more: rocmpip wheel --no-deps and the archive") from None
-            return run_pip_behind(session)
+            return run_plain(session)
         except (NoPlan, InputError) as conflict:
             if as_json or ours_to_tell(session, conflict):
                 raise
             # Nothing of ours is in the way: pip tells such a conflict in its own words, with its own exit code.
-            return run_pip_behind(session)
+            return run_plain(session)
         if not as_json and is_plain(session, plan):
             return run_plain(session)
         if context.target.kind == "system" and not context.platform.container:
             say.warning(f"{context.target.python} is neither a virtual environment nor a container")
         if context.request.dry_run:
-            plan = replace(with_sizes(plan, session.client.size), notes=(*plan.notes, *unready_notes(session, plan), *loose_notes(session)))
+            plan = replace(
+                with_sizes(plan, session.client.size), notes=(*plan.notes, *unready_notes(session, plan), *loose_notes(session))
+            )
             if context.request.report:
                 from rocmpip.app.act import Outcome, pip_failed
                 from rocmpip.app.reports import report_plan

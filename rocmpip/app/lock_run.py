@@ -34,7 +34,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         return _lock(list(argv))
     except BaseException as problem:
-        from rocmpip.app.install import guarded
+        from rocmpip.app.command import guarded
 
         raised = problem
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmpip.app.lines import line_text
 from rocmpip.model.errors import InputError
-from rocmpip.model.packages import RequirementLine
+from rocmpip.model.packages import RequirementLine, normalise
 from rocmpip.model.plan import Plan
 from rocmpip.plan.asked import name_of_line
 from rocmpip.report import say
@@ -22,8 +22,8 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from rocmpip.app.act import Pip
     from rocmpip.app.context import Context
+    from rocmpip.app.pip_child import Pip
 
 _IMPORTS_TORCH = re.compile(r"^\s*(?:import|from)\s+torch\b", re.MULTILINE)
 _LIMIT = 4 * 1024 * 1024
@@ -40,6 +40,8 @@ class Project:
     """Static [project] dependencies; None when they are dynamic or not declared."""
     needs_torch: bool
     """It cannot be built without torch: its build requires it, or its setup.py imports it."""
+    optional: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Static [project.optional-dependencies] by normalised extra."""
 
 
 def read_project(folder: str) -> Project:
@@ -67,7 +69,14 @@ def read_project(folder: str) -> Project:
     if setup.is_file():
         text = setup.read_bytes()[:_LIMIT].decode("utf-8", "replace")
     needs = any(name_of_line(one) == "torch" for one in requires) or bool(_IMPORTS_TORCH.search(text))
-    return Project(folder, str(project.get("name", "")), requires, dependencies, needs)
+    return Project(folder, str(project.get("name", "")), requires, dependencies, needs, _optional(project))
+
+
+def _optional(project: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    table = project.get("optional-dependencies", {})
+    if not isinstance(table, dict) or "optional-dependencies" in project.get("dynamic", ()):
+        return {}
+    return {normalise(name): tuple(map(str, rows)) for name, rows in table.items() if isinstance(rows, list)}
 
 
 def torch_projects(lines: Sequence[RequirementLine]) -> dict[int, Project]:
@@ -101,7 +110,22 @@ def install_loose(pip: Pip, plan: Plan, lines: Sequence[RequirementLine]) -> int
             break
         say.step(f"{lines[number].text}: built against the installed torch, without build isolation")
         code = _install_project(pip, context, lines[number], project)
-    return code
+    return code or _device_packages(pip, plan)
+
+
+def _device_packages(pip: Pip, plan: Plan) -> int:
+    """A torch that came along with what pip resolved itself: its GPU's packages, which no requirement of it names."""
+    from rocmpip.target.environment import installed
+
+    choice = pip.session.policy.family.made
+    planned = {item.name for item in plan.items}
+    if choice is None or "torch" in planned or not choice.extras.get("torch"):
+        return 0
+    here = {dist.name: dist.version for dist in installed(pip.session.context.target.site_packages)}
+    torch = here.get("torch", "")
+    if torch != choice.pins.get("torch"):
+        return 0
+    return pip.install([f"torch[{','.join(choice.extras['torch'])}]=={torch}"])
 
 
 def _install_project(pip: Pip, context: Context, line: RequirementLine, project: Project) -> int:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmpip.model.plan import Plan
+from rocmpip.plan.asked import read_filename
 
 if TYPE_CHECKING:
-    from rocmpip.app.act import Pip
+    from rocmpip.app.pip_child import Pip
     from rocmpip.app.session import Session
 
 
@@ -56,6 +57,19 @@ def in_own_words(session: Session) -> bool:
     )
 
 
+def finds_ours_locally(session: Session) -> bool:
+    """True when a find-links place holds the torch family, a CUDA package or one with a recipe: not for pip to choose from."""
+    context = session.context
+    names = {
+        read_filename(file.filename)[0] for place in context.request.index.find_links for file in session.client.find_links(place)
+    }
+    return any(
+        context.catalogue.is_family(name) or context.catalogue.forbidden(name) or context.book.get(name) is not None
+        for name in names
+        if name
+    )
+
+
 def own_words(session: Session, folder: Path, held: Mapping[str, str], *, routed: bool = True) -> list[str]:
     """The arguments of the sub-command: the user's, and a constraint on the torch family where one is held."""
     ours = session.context.ours
@@ -69,7 +83,7 @@ def own_words(session: Session, folder: Path, held: Mapping[str, str], *, routed
 
 def run_routed(pip: Pip, held: Mapping[str, str]) -> int:
     """pip in the user's words, environment and configuration, with the router in the place of every index and find-links place."""
-    from rocmpip.app.act import looking
+    from rocmpip.app.pip_child import looking
     from rocmpip.target.pip import pip_command
     from rocmpip.target.run import routed_environment, run_pip
 
@@ -99,13 +113,3 @@ def run_unrouted(session: Session, held: Mapping[str, str]) -> int:
     with tempfile.TemporaryDirectory(prefix="rocmpip-pip-") as folder:
         words = own_words(session, Path(folder), held, routed=False)
         return run_pip(pip_command(context.target), [context.request.command, *words], env=env, cwd=context.cwd)
-
-
-def run_plain(session: Session) -> int:
-    """Install a plain plan by pip; returns its exit code."""
-    from rocmpip.app import family
-    from rocmpip.app.behind import run_pip_behind
-
-    if session.context.request.index.no_index and in_own_words(session):
-        return run_unrouted(session, family.held_family(session.context, session.asked))
-    return run_pip_behind(session)

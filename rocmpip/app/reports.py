@@ -13,7 +13,7 @@ from rocmpip.model.packages import normalise
 from rocmpip.model.redact import redact
 
 if TYPE_CHECKING:
-    from rocmpip.app.act import Pip
+    from rocmpip.app.pip_child import Pip
     from rocmpip.app.session import Session
     from rocmpip.model.plan import Plan
 
@@ -64,7 +64,7 @@ def joined(reports: Iterable[Mapping[str, Any]], direct: set[str], urls: Mapping
 
 def report_plan(session: Session, plan: Plan, *, json: bool) -> int:
     """``--dry-run --report``: pip itself says it, for what needs no build. Returns pip's exit code."""
-    from rocmpip.app.act import pinned_pip, plan_lines
+    from rocmpip.app.pip_child import pinned_pip, plan_lines
     from rocmpip.report import say
 
     items = [item for item in plan.items if item.action in ("install", "replace")]
