@@ -137,6 +137,8 @@ def _nothing(name: str, listing: Listing, provider: Provider, where: str) -> tup
     if not dropped:
         places = ", ".join(listing.places)
         looked = f" on {places}" if places else ""
+        if "--only-binary" in where:
+            return f"no ready wheel of {name}{where}", f"allow its build: leave --only-binary out, or add --no-binary {name}"
         return (
             f"nothing named {name}{looked or where}",
             "check the spelling, or name the index that has it (--extra-index-url)",
