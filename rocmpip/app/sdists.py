@@ -77,6 +77,7 @@ class SdistReader:
             empty = Path(folder) / "empty"
             empty.mkdir()
             env = neutral_environment(context.env, router_url=router.url, empty_folder=str(empty), index=context.request.index)
+            env["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
             report = Path(folder) / "report.json"
             done = pip_output(
                 pip_command(context.target),

@@ -154,7 +154,7 @@ def _check(given: Given) -> None:
         # pip also takes a pylock.toml (26.3) and pylock.NAME.toml there.
         filename = PurePosixPath(re.sub(r"\[[^\]]+\]$", "", path)).name
         if colon and filename != "pyproject.toml" and not is_pylock(filename):
-            raise UsageError("--group error: group paths use 'pyproject.toml' files")
+            raise UsageError("--group error: group paths use 'pyproject.toml' filenames")
 
 
 def is_pylock(place: str) -> bool:
