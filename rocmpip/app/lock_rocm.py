@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from rocmpip.app.context import Context
@@ -12,10 +13,11 @@ from rocmpip.app.policy import Policy
 from rocmpip.app.request import sorted_request
 from rocmpip.app.sdists import SdistReader
 from rocmpip.app.session import Session
-from rocmpip.app.solve import ChosenExtras, ChosenVersions, family_constraints, requirement_lines
+from rocmpip.app.solve import ChosenExtras, ChosenVersions, family_constraints
 from rocmpip.index.client import Client
 from rocmpip.model.errors import NoPlan
-from rocmpip.model.packages import File
+from rocmpip.model.packages import File, RequirementLine
+from rocmpip.plan.asked import Asked
 from rocmpip.plan.resolve import Pin, Resolution
 
 _TRIES = 8
@@ -58,6 +60,12 @@ def _about_family(session: Session, problem: NoPlan) -> bool:
     return any(is_family(name) for name in ((alone,) if alone else getattr(problem, "names", ())))
 
 
+def _lines(asked: Asked) -> list[RequirementLine]:
+    """The user's lines. Hashes beside a family name are those of CUDA files mostly; the lock has the ROCm ones."""
+    lines = [replace(line, hashes=()) if line.name in asked.family else line for line in asked.plain]
+    return [*lines, *(direct.line for direct in asked.direct)]
+
+
 def _ground(session: Session, reader: SdistReader) -> Ground:
     context, policy = session.context, session.policy
     catalogue, made = context.catalogue, policy.family.made
@@ -72,7 +80,7 @@ def _ground(session: Session, reader: SdistReader) -> Ground:
         return file, ("_torch-extension" if pin.name in reader.need_torch else "")
 
     return Ground(
-        lines=requirement_lines(session.asked, ()),
+        lines=_lines(session.asked),
         constraints=[
             *(line for line in context.request.constraints if not catalogue.is_family(line.name)),
             *family_constraints(context, {}),

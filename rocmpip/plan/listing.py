@@ -289,8 +289,8 @@ class Listing(Sequence[Candidate]):
 class Shelf(Protocol):
     """What a listing makes its candidates from (``gather.Shelf``)."""
 
-    keys: Sequence[tuple[object, ...]]
-
+    @property
+    def keys(self) -> Sequence[tuple[object, ...]]: ...
     @property
     def count(self) -> int: ...
     def make(self, place: int) -> Candidate: ...
