@@ -23,7 +23,8 @@ def cache_folder(context: Context) -> Path:
 def open_client(context: Context) -> Client:
     """A client for this run; the page cache is left out under --no-cache-dir."""
     from rocmpip.index.client import Client
+    from rocmpip.report.ask import credentials
     from rocmpip.store.cache import PageCache
 
     cache = None if context.request.no_cache else PageCache(cache_folder(context) / "pages")
-    return Client(context.request.index, cache=cache, env=context.env)
+    return Client(context.request.index, cache=cache, env=context.env, ask=credentials)

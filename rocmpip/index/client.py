@@ -10,7 +10,7 @@ from types import TracebackType
 
 from rocmpip.index.address import parse_address, split_userinfo
 from rocmpip.index.blobs import BlobCache
-from rocmpip.index.credentials import Credentials
+from rocmpip.index.credentials import Ask, Credentials
 from rocmpip.index.default import DEFAULT_INDEX
 from rocmpip.index.download import Progress, download, local_path
 from rocmpip.index.fetch import Answer, Fetcher
@@ -47,11 +47,15 @@ class Client:
         offline: bool = False,
         limits: Limits | None = None,
         sources: tuple[str, ...] = (),
+        ask: Ask | None = None,
     ) -> None:
-        """``sources``: further URLs that may hold credentials (mirrors of ours); ``env`` None means this process's."""
+        """``sources``: further URLs that may hold credentials (mirrors of ours); ``env`` None means this process's.
+
+        ``ask``: puts the question for user and password to a person (host and port → an answer, or None).
+        """
         environment = os.environ if env is None else env
         self.limits = limits or Limits()
-        self.credentials = Credentials(options, environment, sources)
+        self.credentials = Credentials(options, environment, sources, ask)
         self._options = options
         tls = Tls(options.cert, options.client_cert, options.trusted_hosts, environment)
         self._pool = Pool(tls, Proxies(options.proxy, {} if options.no_proxy_env else environment), options.timeout)

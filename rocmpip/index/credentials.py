@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,13 +18,20 @@ from rocmpip.index.address import parse_address, split_userinfo
 from rocmpip.model.request import IndexOptions
 
 Userinfo = tuple[str, str]
+Ask = Callable[[str], "Userinfo | None"]
 
 
 class Credentials:
     """Safe for threads. ``sources`` are the URLs that a person wrote, credentials included."""
 
-    def __init__(self, options: IndexOptions, env: Mapping[str, str], sources: Iterable[str] = ()) -> None:
+    def __init__(
+        self, options: IndexOptions, env: Mapping[str, str], sources: Iterable[str] = (), ask: Ask | None = None
+    ) -> None:
+        """``ask`` puts the question to a person, host and port → an answer or None. Never called with --no-input."""
         self._env = env
+        self._ask = None if options.no_input else ask
+        self._asking = threading.Lock()
+        self._answered: set[str] = set()
         self._provider = options.keyring_provider
         self._no_input = options.no_input
         self._lock = threading.Lock()
@@ -108,6 +115,27 @@ class Credentials:
                     self._ring[address.origin] = found
                 return found
         return None
+
+    def from_person(self, url: str, sent: Userinfo | None) -> Userinfo | None:
+        """Ask once per host, after a 401 to what was ``sent``. Others wait for the answer and get it too."""
+        if self._ask is None:
+            return None
+        try:
+            address = parse_address(url)
+        except ValueError:
+            return None
+        with self._asking:
+            now = self.of(url)
+            if now is not None and now != sent:
+                return now
+            if address.authority in self._answered:
+                return None
+            self._answered.add(address.authority)
+            found = self._ask(address.authority)
+            if found is not None:
+                with self._lock:
+                    self._ring[address.origin] = found
+            return found
 
     def _ask_keyring(self, service: str, user: str) -> Userinfo | None:
         if self._provider in ("auto", "import"):

@@ -137,6 +137,13 @@ class Fetcher:
                         _rest(response)
                         continue
                 if response.status == 401:
+                    began = time.monotonic()
+                    answer = self.credentials.from_person(address.url, userinfo)
+                    deadline.at += time.monotonic() - began  # a person may think as long as he likes
+                    if answer is not None:
+                        _rest(response)
+                        continue
+                if response.status == 401:
                     raise _unauthorised(subject, address, sent=bool(extra))
                 if response.status in _AGAIN or response.status >= 500:
                     raise _Busy(response.status, _retry_after(response.headers.get("retry-after")))

@@ -1,0 +1,208 @@
+"""In a terminal: questions, passwords, progress bars, Ctrl-C and the window's size behave as under pip."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from rocmpip.demo.wheels import Wheel
+from tests.support.environments import installed, put
+
+pytestmark = pytest.mark.pip
+
+TRAMPOLINE = (
+    "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.executable, sys.argv[1:])"
+)
+
+
+class Terminal:
+    """A child on a terminal of its own."""
+
+    def __init__(self, words: list[str], env: dict[str, str], cwd: Path, columns: int = 100) -> None:
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.slave = slave
+        command = [sys.executable, "-c", TRAMPOLINE, sys.executable, "-m", "rocmpip", *words]
+        self.child = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=env, cwd=cwd)
+        self.said = ""
+
+    def until(self, pattern: str, seconds: float = 60) -> str:
+        """Read until ``pattern`` has been said; what was said so far."""
+        end = time.monotonic() + seconds
+        while not re.search(pattern, self.said):
+            assert time.monotonic() < end, f"{pattern!r} never came:\n{self.said}"
+            self._read(0.2)
+            assert self.child.poll() is None or re.search(pattern, self.said) or self._read(0.2), self.said
+        return self.said
+
+    def _read(self, seconds: float) -> bool:
+        ready, _, _ = select.select([self.master], [], [], seconds)
+        if ready:
+            self.said += os.read(self.master, 65536).decode("utf-8", "replace")
+        return bool(ready)
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def end(self, seconds: float = 60) -> int:
+        """Read until the child has ended; its exit code."""
+        end = time.monotonic() + seconds
+        while self.child.poll() is None:
+            assert time.monotonic() < end, self.said
+            self._read(0.1)
+        while self._read(0.1):
+            pass
+        return int(self.child.returncode)
+
+    def echoes(self) -> bool:
+        return bool(termios.tcgetattr(self.slave)[3] & termios.ECHO)
+
+    def close(self) -> None:
+        if self.child.poll() is None:
+            self.child.kill()
+            self.child.wait()
+        os.close(self.slave)
+        os.close(self.master)
+
+
+class Private(BaseHTTPRequestHandler):
+    """An index with one wheel, for who knows the password."""
+
+    wheel = Wheel("private-thing", "1.0")
+    secret = "Basic " + base64.b64encode(b"me:tr0ub4dor").decode()
+
+    def do_GET(self) -> None:
+        if self.headers.get("Authorization") != self.secret:
+            self._answer(401, b"", "text/plain")
+        elif self.path == "/simple/private-thing/":
+            page = f'<!DOCTYPE html><html><body><a href="/files/{self.wheel.filename}">{self.wheel.filename}</a></body></html>'
+            self._answer(200, page.encode(), "text/html")
+        elif self.path == f"/files/{self.wheel.filename}":
+            self._answer(200, self.wheel.content, "application/octet-stream")
+        else:
+            self._answer(404, b"", "text/plain")
+
+    def _answer(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        if status == 401:
+            self.send_header("WWW-Authenticate", 'Basic realm="private"')
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def private_index() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Private) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/simple"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def python(venv: Callable[..., Path]) -> Path:
+    return venv(with_pip=True)
+
+
+@pytest.fixture
+def start(python: Path, tmp_path: Path, clean_env: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
+    """``start("install", …)`` on a machine with a GPU, so that installs are routed."""
+    (tmp_path / "sysroot").mkdir()
+    env = {
+        **clean_env, "ROCMPIP_SYSROOT": str(tmp_path / "sysroot"), "ROCMPIP_GFX": "gfx942", "ROCMPIP_ROCM": "6.4",
+        "ROCMPIP_CACHE_DIR": str(tmp_path / "cache"), "ROCMPIP_STATE_DIR": str(tmp_path / "state"), "TERM": "xterm",
+        "VIRTUAL_ENV": str(python.parent.parent),
+    }  # fmt: skip
+    made: list[Terminal] = []
+
+    def run(*words: str, columns: int = 100) -> Terminal:
+        made.append(Terminal(list(words), env, tmp_path, columns))
+        return made[-1]
+
+    yield run
+    for one in made:
+        one.close()
+
+
+def test_the_question_of_uninstall(start: Callable[..., Terminal], python: Path) -> None:
+    put(python, Wheel("thing", "1.0"))
+    terminal = start("uninstall", "thing")
+    terminal.until(r"Proceed \(Y/n\)\? ")
+    terminal.type("n\n")
+    assert terminal.end() == 0
+    assert "thing" in installed(python)
+    terminal = start("uninstall", "thing")
+    terminal.until(r"Proceed \(Y/n\)\? ")
+    terminal.type("y\n")
+    assert terminal.end() == 0
+    assert "Successfully uninstalled thing-1.0" in terminal.said
+
+
+def test_the_password_of_an_index(start: Callable[..., Terminal], python: Path) -> None:
+    with private_index() as index:
+        terminal = start("install", "--no-cache-dir", "--index-url", index, "private-thing")
+        terminal.until(f"User for {index.split('/')[2]}: ")
+        terminal.type("me\n")
+        terminal.until("Password: ")
+        terminal.type("tr0ub4dor\n")
+        assert terminal.end() == 0, terminal.said
+    assert "Successfully installed private-thing-1.0" in terminal.said
+    assert "tr0ub4dor" not in terminal.said
+    assert installed(python)["private-thing"] == "1.0"
+
+
+def test_a_wrong_password_and_none(start: Callable[..., Terminal]) -> None:
+    with private_index() as index:
+        terminal = start("install", "--no-cache-dir", "--index-url", index, "private-thing")
+        terminal.until("User for ")
+        terminal.type("me\n")
+        terminal.until("Password: ")
+        terminal.type("wrong\n")
+        assert terminal.end() == 42
+        assert "wants other credentials" in terminal.said
+        silent = start("install", "--no-input", "--no-cache-dir", "--index-url", index, "private-thing")
+        assert silent.end() == 42
+        assert "User for" not in silent.said and "wants credentials" in silent.said
+
+
+def test_ctrl_c_at_the_password_leaves_the_terminal_as_it_was(start: Callable[..., Terminal]) -> None:
+    with private_index() as index:
+        terminal = start("install", "--no-cache-dir", "--index-url", index, "private-thing")
+        terminal.until("User for ")
+        terminal.type("me\n")
+        terminal.until("Password: ")
+        terminal.type("\x03")
+        assert terminal.end() == 130
+    assert terminal.echoes()
+    assert "Traceback" not in terminal.said
+
+
+def test_the_windows_width_reaches_pip(start: Callable[..., Terminal]) -> None:
+    wide, narrow = start("install", "--help", columns=150), start("install", "--help", columns=60)
+    assert (wide.end(), narrow.end()) == (0, 0)
+    assert max(map(len, wide.said.splitlines())) > 110
+    assert wide.said.count("\n") < narrow.said.count("\n")
