@@ -68,13 +68,12 @@ def changes_asked(context: Context, asked: Asked) -> bool:
     """True when the user's own words ask for another torch than the installed one."""
     request = context.request
     installed = context.installed_versions
-    if request.force_reinstall and "torch" in asked.family:
-        return True
-    if "torch" in asked.family and request.upgrade:
+    said = asked.family if asked.said is None else asked.said
+    if "torch" in said and (request.force_reinstall or request.upgrade):
         return True
     return any(
         name in installed and not satisfied(installed[name], specifier)
-        for name, specifier in (*asked.family.items(), *asked.family_constraints.items())
+        for name, specifier in (*said.items(), *asked.family_constraints.items())
     )
 
 

@@ -29,6 +29,8 @@ class Pages(Protocol):
 
     def page(self, index_url: str, name: str) -> Page | Absent: ...
 
+    def find_links(self, place: str) -> tuple[File, ...]: ...
+
 
 @dataclass(frozen=True)
 class Without:
@@ -41,6 +43,9 @@ class Without:
         if name == "torch" and index_url in self.left_out:
             return Absent(name, index_url, self.left_out[index_url])
         return self.client.page(index_url, name)
+
+    def find_links(self, place: str) -> tuple[File, ...]:
+        return self.client.find_links(place)
 
 
 @dataclass
@@ -129,14 +134,19 @@ class Policy:
         from rocmpip.app.family import choose
 
         conflicts = self.conflicts()
-        choice = choose(
-            context,
-            self.asked,
-            Without(self.client, self.left_out),
-            extra=self.extra,
-            held=self.held,
-            conflicts=conflicts,
-        )
+        try:
+            choice = choose(
+                context,
+                self.asked,
+                Without(self.client, self.left_out),
+                extra=self.extra,
+                held=self.held,
+                conflicts=conflicts,
+            )
+        except NoPlan as problem:
+            asked = (line for line in self.asked.plain if line.name in self.asked.family and line.specifier)
+            problem.details = (*problem.details, *(f"asked for: {line.text} ({line.origin})" for line in asked))
+            raise
         steering = tuple(f"no torch{conflict.torch}: {conflict.message}" for conflict in conflicts if conflict.torch)
         return replace(choice, because=(*choice.because, *dict.fromkeys(steering)))
 
@@ -230,18 +240,45 @@ class Policy:
         return keep
 
     def _local_filter(self, name: str) -> Callable[[File], bool]:
-        """Under --no-index: ROCm builds with kernels for every target; names that never carry a label come as they are."""
+        """Under --no-index: builds of one ROCm with kernels for every target; names that never carry a label come as they are."""
         catalogue, targets = self.context.catalogue, self.context.platform.gfx_targets
+        chosen = self._local_rocm()
 
         def keep(file: File) -> bool:
             version = version_of(file.filename)
             if version is None:
                 return False
-            if rocm_of_label(str(version)) is None:
+            rocm = rocm_of_label(str(version))
+            if rocm is None:
                 return not name.startswith("torch")
+            if chosen is not None and rocm.minor != chosen:
+                return False
             return name != "torch" or not any(catalogue.lacks_kernels(str(version), gfx) for gfx in targets)
 
         return keep
+
+    def _local_rocm(self) -> tuple[int, int] | None:
+        """The ROCm whose torch is taken from --find-links: the order of ROCm versions decides, never that of labels as text."""
+        from rocmpip.plan.family_order import place
+
+        context = self.context
+        catalogue, targets, tags = context.catalogue, context.platform.gfx_targets, frozenset(context.tags)
+        bounds = self.asked.family.get("torch", SpecifierSet()) & self.asked.family_constraints.get("torch", SpecifierSet())
+        found: set[tuple[int, int]] = set()
+        for where in context.request.index.find_links:
+            for file in self.client.find_links(where):
+                if not file.filename.startswith("torch-") or not file.filename.endswith(".whl"):
+                    continue
+                try:
+                    _, version, _, fits = parse_wheel_filename(file.filename)
+                except InvalidWheelFilename:
+                    continue
+                rocm = rocm_of_label(str(version))
+                if rocm is None or not bounds.contains(version, prereleases=True) or tags.isdisjoint(map(str, fits)):
+                    continue
+                if not any(catalogue.lacks_kernels(str(version), gfx) for gfx in targets):
+                    found.add(rocm.minor)
+        return min(found, key=lambda minor: place(minor, context.platform.rocm), default=None)
 
     def real_file(self, name: str, version: str) -> File | None:
         """The file behind one that only the router has: ``rocm``'s sdist; None for an alias."""

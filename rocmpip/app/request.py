@@ -88,18 +88,27 @@ def sorted_request(context: Context) -> Asked:
 
     A CUDA name (cupy-cuda12x, jax[cuda12]) becomes its ROCm package on the user's word alone. Raises Refused without it.
     """
+    from rocmpip.app.projects import project_lines
     from rocmpip.plan.asked import sort_request
 
     active = context.platform.state != "none"
     request, notes = mapped(context) if active else (context.request, ())
-    asked = sort_request(
-        request,
-        context.markers,
-        is_family=lambda name: active and context.catalogue.is_family(name),
-        has_recipe=lambda name: active and context.book.get(name) is not None,
-        forbidden=lambda name: context.catalogue.forbidden(name) if active else None,
-    )
-    return replace(asked, notes=notes)
+
+    def sort(request: Request) -> Asked:
+        return sort_request(
+            request,
+            context.markers,
+            is_family=lambda name: active and context.catalogue.is_family(name),
+            has_recipe=lambda name: active and context.book.get(name) is not None,
+            forbidden=lambda name: context.catalogue.forbidden(name) if active else None,
+        )
+
+    asked = replace(sort(request), notes=notes)
+    brought = project_lines(asked.loose) if request.command == "install" and not request.no_deps else ()
+    if not brought:
+        return asked
+    whole = sort(replace(request, requirements=(*request.requirements, *brought)))
+    return replace(whole, notes=notes, said=asked.family)
 
 
 def mapped(context: Context) -> tuple[Request, tuple[str, ...]]:

@@ -12,7 +12,8 @@ from rocmpip.app.installed import installed_with_requirements
 from rocmpip.app.policy import Policy
 from rocmpip.app.resolve import IndexSource, SourceMetadata
 from rocmpip.index.client import Client
-from rocmpip.model.packages import File, RequirementLine
+from rocmpip.model.errors import InputError
+from rocmpip.model.packages import Absent, File, RequirementLine
 from rocmpip.plan.asked import Asked
 from rocmpip.plan.assemble import Installed, Resolved
 from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules
@@ -186,12 +187,46 @@ def target_rules(context: Context) -> Rules:
     )
 
 
-def requirement_lines(asked: Asked, replaced: Sequence[RequirementLine]) -> list[RequirementLine]:
-    """What the resolver starts from: the user's lines (hashes of CUDA files dropped from family lines) and our own additions."""
-    lines = [replace(line, hashes=()) if line.name in asked.family else line for line in asked.plain]
+def requirement_lines(
+    asked: Asked, policy: Policy, replaced: Sequence[RequirementLine], *, require_hashes: bool
+) -> tuple[list[RequirementLine], list[str]]:
+    """What the resolver starts from, the user's lines and our own additions; and what was changed in them. Raises InputError."""
+    lines: list[RequirementLine] = []
+    notes: list[str] = []
+    for line in asked.plain:
+        if line.hashes and line.name in asked.family:
+            line = _with_family_hashes(line, policy, notes, required=require_hashes)
+        lines.append(line)
     lines.extend(direct.line for direct in asked.direct)
     lines.extend(replaced)
-    return lines
+    return lines, notes
+
+
+def _hashes_demanded(context: Context) -> bool:
+    """True when the user said --require-hashes; hashes that stand in a file switch the same mode on without that word."""
+    said = context.env.get("PIP_REQUIRE_HASHES", "").lower() in ("1", "true", "yes", "on", "y", "t")
+    return said or any(word.startswith("--require-h") for word in context.request.argv)
+
+
+def _with_family_hashes(line: RequirementLine, policy: Policy, notes: list[str], *, required: bool) -> RequirementLine:
+    """A line whose hashes are all of other builds (PyPI's CUDA files) gets those of the chosen family's own page instead."""
+    choice = policy.family.made
+    if choice is None:
+        return line
+    page = policy.client.page(choice.index_url, line.name)
+    files = () if isinstance(page, Absent) else page.files
+    offered = {f"{algorithm}:{value}".lower() for file in files for algorithm, value in file.hashes.items()}
+    if not offered or any(one.strip().lower() in offered for one in line.hashes):
+        return line
+    told = f"{line.text.partition(' ')[0]} ({line.origin})"
+    if required:
+        raise InputError(
+            f"none of the hashes of {told} is that of a ROCm build",
+            why=f"{choice.family} has other files than the index that the hashes were taken from",
+            hint="lock again for this machine (rocmpip lock), or leave --require-hashes and torch's hashes out",
+        )
+    notes.append(f"{told}: its hashes are of no ROCm build and do not count; its file is checked against {choice.family}'s own")
+    return replace(line, hashes=tuple(sorted(offered)))
 
 
 def solve(
@@ -227,7 +262,7 @@ def solve(
         line for line in context.request.constraints if not (line.name in pins or context.catalogue.is_family(line.name))
     ]
     bounds = [*constraints, *family_constraints(context, pins), *family]
-    lines = requirement_lines(asked, replaced)
+    lines, notes = requirement_lines(asked, policy, replaced, require_hashes=_hashes_demanded(context))
     active = context.platform.state != "none"
     with TargetSource(
         client,
@@ -257,7 +292,8 @@ def solve(
             ),
             forbidden=context.catalogue.forbidden if active else None,
         )
-    return _solution(resolution, policy)
+    solution = _solution(resolution, policy)
+    return replace(solution, notes=(*notes, *solution.notes))
 
 
 def _solution(resolution: Resolution, policy: Policy) -> Solution:

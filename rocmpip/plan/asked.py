@@ -54,6 +54,8 @@ class Asked:
     off: tuple[RequirementLine, ...] = ()
     notes: tuple[str, ...] = ()
     """What was changed in the user's words, and why."""
+    said: Mapping[str, SpecifierSet] | None = None
+    """The part of ``family`` that the user said; the rest comes from local projects. None: all of it."""
 
     @property
     def names(self) -> frozenset[str]:

@@ -54,7 +54,7 @@ def slots(
         left = [minor for minor in minors if minor not in done]
         if not left:
             return
-        here = min(left, key=lambda minor: _place(minor, machine))
+        here = min(left, key=lambda minor: place(minor, machine))
         early = next((family for family in pending if _may_come_first(family, here, machine)), None)
         if early is not None:
             pending.remove(early)
@@ -72,7 +72,7 @@ def slots(
             minors |= {minor for minor in peek(family) if family.holds(minor)}
 
 
-def _place(minor: Minor, machine: RocmVersion | None) -> tuple[int, int, int]:
+def place(minor: Minor, machine: RocmVersion | None) -> tuple[int, int, int]:
     """Sort key of a ROCm version: the smaller, the sooner."""
     if machine is None or minor < machine.minor:
         return 1, -minor[0], -minor[1]
