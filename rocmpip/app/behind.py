@@ -29,7 +29,7 @@ def _run(command: str, argv: Sequence[str]) -> int:
     if passes_through(context):
         plain_pip(context)
     with terminated_as_interrupt(), open_session(context, sorted_request(context)) as session:
-        return run_pip_behind(session)
+        return run_plain(session)
 
 
 def run_pip_behind(session: Session) -> int:
@@ -64,10 +64,11 @@ def run_pip_behind(session: Session) -> int:
 
 
 def run_plain(session: Session) -> int:
-    """Install a plain plan by pip; returns its exit code."""
+    """What pip alone can do: its exit code. Under --no-index there is no index for the router to stand before."""
     unrouted = session.context.request.index.no_index and plain.in_own_words(session)
     if unrouted and not plain.finds_ours_locally(session):
-        return plain.run_unrouted(session, family.held_family(session.context, session.asked))
+        installs = session.context.request.command == "install"
+        return plain.run_unrouted(session, family.held_family(session.context, session.asked) if installs else {})
     return run_pip_behind(session)
 
 

@@ -58,6 +58,7 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
     from rocmpip.app.plain import asks_for_ours, is_plain
     from rocmpip.app.planning import make_plan
     from rocmpip.app.request import sorted_request
+    from rocmpip.app.sdists import NotAhead
     from rocmpip.app.session import open_session
     from rocmpip.app.sizes import with_sizes
     from rocmpip.plan.listing import Unusable
@@ -66,6 +67,10 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
     with open_session(context, asked) as session:
         try:
             plan = make_plan(session)
+        except NotAhead as unreached:
+            if as_json:
+                raise unreached.args[0] from None
+            return run_plain(session)
         except Unusable as unreadable:
             # The metadata of an archive that the user named cannot be made: pip says why, as long as nothing of ours is asked for.
             if as_json or asks_for_ours(session):
