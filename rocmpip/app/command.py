@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from rocmpip.app.context import Context
-from rocmpip.model.errors import Interrupted, RocmpipError
+from rocmpip.model.errors import InputError, Interrupted, RocmpipError, UsageError
 from rocmpip.report import say
 
 
@@ -16,6 +16,11 @@ def guarded(command: str, as_json: bool, work: Callable[[], int]) -> int:
 
     try:
         return work()
+    except (InputError, UsageError) as problem:
+        if as_json:
+            return fail(command, as_json, problem)
+        say.refusal(problem)
+        return problem.exit_code
     except RocmpipError as problem:
         return fail(command, as_json, problem)
     except KeyboardInterrupt:

@@ -54,6 +54,16 @@ def warning(text: str) -> None:
 def error(problem: RocmpipError) -> None:
     """What happened, why, what to do next: in that order."""
     _tell("error", "rocmpip: error:", problem.message)
+    _reasons(problem)
+
+
+def refusal(problem: RocmpipError) -> None:
+    """What pip would refuse too, in its words."""
+    _tell("error", "ERROR:", problem.message)
+    _reasons(problem)
+
+
+def _reasons(problem: RocmpipError) -> None:
     if problem.why:
         _write(f"  {_paint('hint', 'why:')} {redact(printable(problem.why))}")
     for line in problem.details:
