@@ -66,7 +66,7 @@ class TargetContext(Context):
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def markers(self) -> dict[str, str]:  # type: ignore[override]
+    def markers(self) -> dict[str, str]:
         return dict(self.environment)
 
 
