@@ -167,6 +167,8 @@ def show(context: Context, plan: Plan, *, as_json: bool) -> int:
 def _announce(context: Context, plan: Plan) -> None:
     if context.request.quiet:
         return
+    from rocmpip.report.plan import own_reasons
+
     for note in plan.notes:
         say.note(note)
     choice = plan.choice
@@ -175,7 +177,7 @@ def _announce(context: Context, plan: Plan) -> None:
             say.step(reason)
     for item in plan.items:
         if item.action in ("replace", "build") and (item.recipe or (choice and item.name in choice.pins)):
-            say.step(f"{item.name} {item.version}: " + "; ".join(item.because))
+            say.step(f"{item.name} {item.version}: " + "; ".join(own_reasons(plan, item)))
 
 
 def _closing(plan: Plan, built: Sequence[str]) -> None:

@@ -189,6 +189,7 @@ def _assemble(
         held=held,
         force=context.request.force_reinstall,
         rebuilt=rebuilt,
+        reasons={"torch": policy.family.made.because} if policy.family.made else {},
     )
     plan = assembly.assemble(solution.resolved, facts, kept=solution.kept)
     torch = next((item for item in plan.items if item.name == "torch"), None)

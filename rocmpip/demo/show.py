@@ -240,7 +240,11 @@ def _plan(stage: Stage) -> None:
     result = _answer(stage, "plan", "install", "--dry-run", "--json", *WANTED)
     stage.story.plan, stage.story.family = result["plan"], result["family"] or {}
     rows = sorted(stage.story.plan, key=lambda row: not row["direct"])
-    cells = [[row["action"], f"{row['name']} {row['version']}", stage.short("; ".join(row["because"]))] for row in rows]
+    told = stage.story.family.get("because", ())
+    cells = [
+        [row["action"], f"{row['name']} {row['version']}", stage.short("; ".join(why for why in row["because"] if why not in told))]
+        for row in rows
+    ]
     for line in table(cells):
         stage.tell("  " + line.rstrip())
     for row in stage.story.family.get("tried", ()):

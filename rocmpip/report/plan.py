@@ -101,6 +101,12 @@ def _where(item: PlanItem) -> str:
     return bare_url(item.file.index) or bare_url(item.file.url)
 
 
+def own_reasons(plan: Plan, item: PlanItem) -> list[str]:
+    """The reasons of one package, without those of the choice of torch's build: these are told once, for the whole family."""
+    shared = plan.choice.because if plan.choice is not None else ()
+    return [reason for reason in item.because if reason not in shared]
+
+
 def _total(items: Sequence[PlanItem]) -> list[str]:
     """One line about the download; sizes that nobody told are named as such."""
     files = [item.file for item in items if item.file is not None and not item.file.url.startswith("file:")]
@@ -132,8 +138,9 @@ def plan_lines(plan: Plan, *, kept: bool = True) -> list[str]:
     lines.extend(_total(shown))
     lines.append("Why:")
     for item in shown:
-        if item.because:
-            lines.append(f"  {item.name}: " + "; ".join(item.because))
+        reasons = own_reasons(plan, item)
+        if reasons:
+            lines.append(f"  {item.name}: " + "; ".join(reasons))
     if plan.choice is not None and plan.choice.because:
         lines.append("")
         lines.append(f"Torch comes from {plan.choice.family} ({bare_url(plan.choice.index_url)}):")
