@@ -9,7 +9,7 @@ from typing import NoReturn
 from rocmpip.app.command import guarded, passes_through, plain_pip
 from rocmpip.app.context import Context, gather
 from rocmpip.app.session import Session
-from rocmpip.model.errors import InputError, NoPlan, RocmpipError
+from rocmpip.model.errors import InputError, NetworkError, NoPlan, RocmpipError
 from rocmpip.model.plan import Plan
 from rocmpip.report import envelope, say
 
@@ -58,7 +58,6 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
     from rocmpip.app.plain import asks_for_ours, is_plain
     from rocmpip.app.planning import make_plan
     from rocmpip.app.request import sorted_request
-    from rocmpip.app.sdists import NotAhead
     from rocmpip.app.session import open_session
     from rocmpip.app.sizes import with_sizes
     from rocmpip.plan.listing import Unusable
@@ -67,9 +66,10 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
     with open_session(context, asked) as session:
         try:
             plan = make_plan(session)
-        except NotAhead as unreached:
-            if as_json:
-                raise unreached.args[0] from None
+        except NetworkError as unreached:
+            if as_json or unreached.about_page or asks_for_ours(session):
+                raise
+            # Nothing of ours is asked for by name: pip tells why a file cannot be had, or has it by ways of its own.
             return run_plain(session)
         except Unusable as unreadable:
             # The metadata of an archive that the user named cannot be made: pip says why, as long as nothing of ours is asked for.

@@ -14,9 +14,8 @@ from types import TracebackType
 from packaging.utils import canonicalize_name
 
 from rocmpip.app.loose import Project, read_project
-from rocmpip.app.plain import asks_for_ours
 from rocmpip.app.session import Session
-from rocmpip.model.errors import NetworkError, RocmpipError
+from rocmpip.model.errors import RocmpipError
 from rocmpip.model.packages import File
 from rocmpip.plan.asked import read_filename
 from rocmpip.plan.listing import Unusable
@@ -24,10 +23,6 @@ from rocmpip.plan.metadata import static_source
 from rocmpip.router.alias import static_metadata
 
 _BIGGEST = 4 * 1024 * 1024
-
-
-class NotAhead(Exception):
-    """A plain request cannot be planned because a source archive cannot be had: ``args[0]`` is the NetworkError."""
 
 
 class SdistReader:
@@ -51,13 +46,7 @@ class SdistReader:
         """The core metadata of one archive. Raises Unusable when it cannot be told, NetworkError when it cannot be fetched."""
         place = Path(self._folder.name) / canonicalize_name(file.filename)
         place.mkdir(exist_ok=True)
-        try:
-            archive = self._session.client.download(file, place)
-        except NetworkError as problem:
-            if asks_for_ours(self._session):
-                raise
-            # Nothing of ours is asked for by name: pip tells why the file cannot be had, or has it by ways of its own.
-            raise NotAhead(problem) from None
+        archive = self._session.client.download(file, place)
         info = _member(archive, "PKG-INFO")
         name, version, _ = read_filename(file.filename)
         project = _project(archive, place)

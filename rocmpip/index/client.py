@@ -97,7 +97,11 @@ class Client:
         """What the index has for the project ``name``; asked once. Raises NetworkError."""
         index = self._index(index_url)
         name = normalise(name)
-        return self._known.get((index, name), lambda: self._pages.page(index, name, self._answers.pop((index, name), None)))
+        try:
+            return self._known.get((index, name), lambda: self._pages.page(index, name, self._answers.pop((index, name), None)))
+        except NetworkError as problem:
+            problem.about_page = True
+            raise
 
     def answered(self, index: str, name: str, answer: Answer) -> None:
         """Keep what the index said of ``name`` to one who asked on a road of his own, so that it is not asked again."""

@@ -22,6 +22,7 @@ from rocmpip.index.fetch import Answer
 from rocmpip.index.listing import ACCEPT, JSON_TYPE
 from rocmpip.index.pages import ABSENT
 from rocmpip.index.pages import _fresh_until as fresh_until
+from rocmpip.model.errors import NetworkError
 from rocmpip.model.packages import Absent, File, Page
 from rocmpip.plan.listing import Row
 
@@ -136,12 +137,16 @@ class FastPages:
             self.until = 0.0
             return Fetched(index, name, self.client.page(index_url, name))
         url = f"{index}/{name}/"
-        answer = self._fetcher.read(
-            url,
-            subject=f"the page of {name}",
-            most=self.client.limits.page_bytes,
-            headers={"Accept": ACCEPT, "Accept-Encoding": "gzip"},
-        )
+        try:
+            answer = self._fetcher.read(
+                url,
+                subject=f"the page of {name}",
+                most=self.client.limits.page_bytes,
+                headers={"Accept": ACCEPT, "Accept-Encoding": "gzip"},
+            )
+        except NetworkError as problem:
+            problem.about_page = True
+            raise
         # The router may be asked for it next.
         self.client.answered(index, name, answer)
         self.until = min(self.until, fresh_until(answer.headers, time.time() + _UNSAID))

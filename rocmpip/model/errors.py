@@ -77,6 +77,8 @@ class NetworkError(RocmpipError):
     exit_code = 42
     slug = "network"
     meaning = "an index or a download could not be had"
+    about_page = False
+    """The page of a project on an index could not be had, rather than a file."""
 
 
 class CheckFailed(RocmpipError):
