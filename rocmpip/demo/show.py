@@ -24,6 +24,7 @@ from rocmpip.model.errors import CheckFailed
 from rocmpip.report.plan import table
 
 WANTED = ("torch", "accelerate", "flash-attn")
+_SINGLE = ("Collecting ", "Downloading ", "Looking in ", "Obtaining dependency information ", "Using cached ")
 _LIMIT = 300.0  # seconds for one command: far above what it takes, so that a hang ends
 
 
@@ -106,7 +107,7 @@ class Stage:
 
         def on_line(line: str) -> None:
             # pip's lines about single packages would bury the rest; the log has them.
-            if line.strip() and not line.lstrip().startswith(("Collecting ", "Downloading ", "Looking in ")):
+            if line.strip() and not line.lstrip().startswith(_SINGLE):
                 self.tell(f"  {self.short(line)}")
 
         code, text = run(argv, self.variables(), self.folder, None if quiet else on_line)
