@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rocmpip.app.context import Context
 from rocmpip.app.lock_solve import Ground, Keep, resolve_on
+from rocmpip.app.lock_wheelhouse import BuiltWheels, Preferred
 from rocmpip.app.policy import Policy
 from rocmpip.app.request import sorted_request
 from rocmpip.app.sdists import SdistReader
@@ -34,7 +35,8 @@ def resolve_rocm(
         session.policy.family.get()
     first: NoPlan | None = None
     for _ in range(_TRIES):
-        ground = _ground(session, reader)
+        built = BuiltWheels(session.policy, wheelhouse)
+        ground = _ground(session, reader, built)
         try:
             found, until = resolve_on(ground, context, client, keep, wheelhouse, stack)
         except NoPlan as problem:
@@ -50,7 +52,7 @@ def resolve_rocm(
                 raise first from None
             continue
         # What asks for torch only behind other packages has chosen the family on the way.
-        return _ground(session, reader), found, until
+        return _ground(session, reader, built), found, until
     raise first or NoPlan("no torch of any ROCm satisfies all packages of the request")
 
 
@@ -66,18 +68,19 @@ def _lines(asked: Asked) -> list[RequirementLine]:
     return [*lines, *(direct.line for direct in asked.direct)]
 
 
-def _ground(session: Session, reader: SdistReader) -> Ground:
+def _ground(session: Session, reader: SdistReader, built: BuiltWheels) -> Ground:
     context, policy = session.context, session.policy
     catalogue, made = context.catalogue, policy.family.made
 
     def origin(pin: Pin) -> tuple[File | None, str]:
-        source = policy.sources.get(pin.name, {}).get(pin.version)
-        if source is not None:
-            return source, pin.name
         file = pin.file
+        ready = file is not None and file.filename.endswith(".whl") and not file.url.startswith("synthetic:")
+        source = policy.sources.get(pin.name, {}).get(pin.version)
+        if source is not None and not ready:
+            return source, pin.name
         if file is not None and file.url.startswith("synthetic:"):
             return policy.real_file(pin.name, pin.version), ""
-        return file, ("_torch-extension" if pin.name in reader.need_torch else "")
+        return file, ("_torch-extension" if not ready and pin.name in reader.need_torch else "")
 
     return Ground(
         lines=_lines(session.asked),
@@ -86,9 +89,9 @@ def _ground(session: Session, reader: SdistReader) -> Ground:
             *family_constraints(context, {}),
         ],
         source_metadata=reader.metadata,
-        route=policy.route,
+        route=built.route,
         forbidden=catalogue.forbidden,
-        preferred=lambda pins: ChosenVersions(pins, policy),
+        preferred=lambda pins: Preferred(ChosenVersions(pins, policy), built),
         extras=ChosenExtras(policy),
         origin=origin,
         family=made.family if made else "",

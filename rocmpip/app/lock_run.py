@@ -117,7 +117,7 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
             client,
             Keep(_kept_pins(old, given)),
             command=made_by(argv),
-            wheelhouse=[Path(context.cwd, one) for one in given.get("wheelhouse", ())],
+            wheelhouse={Path(context.cwd, one): _beside(one, context.cwd, path) for one in given.get("wheelhouse", ())},
         )
     new_text = render(lock, output)
     message = ""
@@ -136,6 +136,13 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
         told = "" if context.request.quiet else message
         Memo(argv, context.cwd, context.env).keep(context, path, old_text, new_text, told, until)
     return as_json(lock, output)
+
+
+def _beside(folder: str, cwd: str, lock: str) -> str:
+    """A folder as the lock names it: given as a relative path it is seen from the lock's own folder, as pip reads it."""
+    full = os.path.join(cwd, folder)  # noqa: PTH118
+    relative = lock and not os.path.isabs(folder)  # noqa: PTH117
+    return os.path.relpath(full, os.path.dirname(lock)) if relative else os.path.normpath(full)  # noqa: PTH120
 
 
 @contextmanager

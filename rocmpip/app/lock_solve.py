@@ -50,27 +50,28 @@ class Ground:
 
 
 def make_lock(
-    context: Context, client: Client, keep: Keep, *, command: str, wheelhouse: Sequence[Path] = ()
+    context: Context, client: Client, keep: Keep, *, command: str, wheelhouse: Mapping[Path, str] | None = None
 ) -> tuple[Lock, float]:
-    """Resolve the context's request for its target.
+    """Resolve the context's request for its target. ``wheelhouse``: folders of built wheels → how the lock names them.
 
     The second value is the moment (seconds since 1970) until which nothing on the indexes needs to be asked again; 0 for
     none. Raises NoPlan, NetworkError, InputError, Refused.
     """
     refuse_loose(context.request.requirements)
+    folders = tuple(wheelhouse or ())
     with ExitStack() as stack:
         if context.platform.state == "none":
             ground = stack.enter_context(plain_ground(context, client))
-            resolution, until = resolve_on(ground, context, client, keep, wheelhouse, stack)
+            resolution, until = resolve_on(ground, context, client, keep, folders, stack)
         else:
             from rocmpip.app.lock_rocm import resolve_rocm
 
-            ground, resolution, until = resolve_rocm(context, client, keep, wheelhouse, stack)
+            ground, resolution, until = resolve_rocm(context, client, keep, folders, stack)
         for note in (*context.platform.notes, *context.request.notes, *resolution.notes):
             say.note(note)
         entries = [_entry(ground, pin) for pin in resolution.pins.values() if not _alias(pin)]
         entries = _with_hashes(client, entries)
-    return _lock(context, ground, resolution, entries, command, wheelhouse), until
+    return _lock(context, ground, resolution, entries, command, tuple((wheelhouse or {}).values())), until
 
 
 def _lock(
@@ -79,7 +80,7 @@ def _lock(
     resolution: Resolution,
     entries: Sequence[Entry],
     command: str,
-    wheelhouse: Sequence[Path],
+    wheelhouse: Sequence[str],
 ) -> Lock:
     index = context.request.index
     own = [bare_url(url) for url in user_indexes(context)]
@@ -90,7 +91,7 @@ def _lock(
         coordinates=_coordinates(context, ground, {entry.recipe for entry in entries} - {""}),
         index_url=own[0] if own else (foreign[0] if foreign else ""),
         extra_index_urls=tuple(dict.fromkeys([*own[1:], *foreign])),
-        find_links=tuple(dict.fromkeys([*map(bare_url, index.find_links), *map(str, wheelhouse)])),
+        find_links=tuple(dict.fromkeys([*map(bare_url, index.find_links), *wheelhouse])),
         command=command,
         no_index=index.no_index and not foreign,
         any_python=any(pin.candidate.stretched for pin in resolution.pins.values()),
@@ -258,10 +259,12 @@ def _with_hashes(client: Client, entries: list[Entry]) -> list[Entry]:
     bare = [entry for entry in entries if not strongest(entry.first[0])]
     if not bare:
         return entries
-    sizes = [entry.first[0].size for entry in bare]
+    far = [entry for entry in bare if not entry.first[0].url.startswith("file:")]
+    sizes = [entry.first[0].size for entry in far]
     total = sum(size or 0 for size in sizes)
     amount = f"{total / 2**20:.0f} MiB" + (" and more" if None in sizes else "") if total else "of unknown size"
-    say.step(f"{len(bare)} files are published without a hash and are downloaded to compute it ({amount})")
+    if far:
+        say.step(f"{len(far)} files are published without a hash and are downloaded to compute it ({amount})")
     hashed = {entry.name: _hash_file(client, entry) for entry in bare}
     return [hashed.get(entry.name, entry) for entry in entries]
 

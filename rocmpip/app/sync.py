@@ -194,7 +194,15 @@ def _index_lines(path: str, written: Written) -> list[str]:
         lines = [f"--index-url {first}"] if first else []
         return [*lines, *(f"--extra-index-url {one}" for one in others)]
     starts = ("--index-url ", "--extra-index-url ", "--find-links ", "--no-index")
-    return [line for line in _content(path).splitlines() if line.startswith(starts)]
+    return [_from_anywhere(line, path) for line in _content(path).splitlines() if line.startswith(starts)]
+
+
+def _from_anywhere(line: str, path: str) -> str:
+    """A folder is named as seen from the lock; the part that pip is given lies elsewhere."""
+    option, _, place = line.partition(" ")
+    if option != "--find-links" or "://" in place:
+        return line
+    return f"{option} {Path(path).absolute().parent / place}"
 
 
 def _pip(context: Context, arguments: Sequence[str], *, as_json: bool) -> None:
