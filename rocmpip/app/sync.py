@@ -251,16 +251,28 @@ def _check_sources(written: Written, context: Context, build: Mapping[str, str])
 
 
 def _build(context: Context, build: Mapping[str, str], *, as_json: bool) -> None:
-    """Builds go the road of ``rocmpip install``: recipe, wheelhouse, examination."""
-    from rocmpip.app.install import plan_and_act
+    """Builds go the road of ``rocmpip install``: recipe, wheelhouse, examination, journal."""
+    from rocmpip.app.act import act
+    from rocmpip.app.ahead import refuse_unready
+    from rocmpip.app.notebook import remember
+    from rocmpip.app.planning import make_plan
+    from rocmpip.app.request import sorted_request
+    from rocmpip.app.session import open_session
 
     lines = [f"{name}=={version}" for name, version in build.items()]
     words = ["--no-deps", "--python", context.target.python, *(f"--gfx={gfx}" for gfx in context.platform.gfx_targets)]
     if context.platform.rocm is not None:
         words.append(f"--rocm={context.platform.rocm}")
     say.step(f"building {', '.join(lines)}")
-    code = plan_and_act(gather("install", [*words, *lines], env=context.env), as_json=False)
-    if code:
+    context = gather("install", [*words, *lines], env=context.env)
+    with open_session(context, sorted_request(context)) as session:
+        plan = make_plan(session)
+        refuse_unready(session, plan)
+        outcome = act(session, plan, json=as_json)
+    remember(context, plan, outcome)
+    if outcome.problem is not None:
+        raise outcome.problem
+    if outcome.code:
         raise BuildFailed(f"{', '.join(lines)} could not be built", hint="the reason is above; the same command resumes")
 
 
