@@ -19,6 +19,7 @@ from pathlib import Path
 
 GOAL_RATIO = 1.6
 GOAL_CALL_MS = 5.0
+GOAL_TABLE_MS = 10.0
 YARDSTICK = [sys.executable, "-c", "import argparse, dataclasses, json"]
 
 NODES = "sys/class/kfd/kfd/topology/nodes"
@@ -98,6 +99,8 @@ def library_call(sysroot: str, runs: int) -> tuple[float, float]:
 
 
 def main() -> int:
+    from rocmpip.catalogue import rows
+
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     missed = 0
     machines = {
@@ -114,6 +117,9 @@ def main() -> int:
         print(f"{name}")
         print(f"  process  {ours * 1000:6.1f} ms, yardstick {theirs * 1000:.1f} ms, ratio {ratio:.2f} (goal {GOAL_RATIO})")
         print(f"  call     {call:6.2f} ms, the first {first:.2f} ms (goal {GOAL_CALL_MS:g})")
+    table = statistics.median(seconds(lambda: rows.shipped("gfx.toml")) for _ in range(runs)) * 1000
+    missed += table > GOAL_TABLE_MS
+    print(f"reading the table of GPUs: {table:.2f} ms (goal {GOAL_TABLE_MS:g})")
     if os.environ.get("PYTHONDONTWRITEBYTECODE"):
         print("note: PYTHONDONTWRITEBYTECODE is set: without .pyc files every start compiles rocmpip's sources again")
     return 1 if missed else 0

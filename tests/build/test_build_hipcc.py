@@ -7,7 +7,6 @@ import resource
 import shutil
 import subprocess
 import sys
-import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -93,9 +92,7 @@ def library(wheel: Path, folder: Path) -> Path:
 
 def test_the_stale_trap(tools: Toolbox, python: Path, tmp_path: Path) -> None:
     """Whatever is asked for, the library's code objects are that; the first one asked again comes back at once."""
-    started = time.monotonic()
     first = make(tools, "gfx90a")
-    took = time.monotonic() - started
     assert first.built and examine_wheel(first.stored.path).gfx == ("gfx90a",)
 
     # It installs and imports in the environment it was built for, and runs its host part.
@@ -126,15 +123,11 @@ def test_the_stale_trap(tools: Toolbox, python: Path, tmp_path: Path) -> None:
         assert examine_wheel(changed.stored.path).gfx == ("gfx90a",)
         assert changed.stored.fingerprint != first.stored.fingerprint
 
-    started = time.monotonic()
+    logs = sorted(tools.logs.iterdir())
     again = make(tools, "gfx90a")
-    fetched = time.monotonic() - started
     assert not again.built and again.stored.fingerprint == first.stored.fingerprint
-    # Compilers tell their versions each time (the fingerprint holds them): the rest is a look-up.
-    assert fetched < took / 4
-    started = time.monotonic()
+    assert sorted(tools.logs.iterdir()) == logs, "no build ran"
     assert tools.wheelhouse.find(first.stored.fingerprint, "hip-extension") == again.stored
-    assert (time.monotonic() - started) * 100 < took
 
 
 def test_nothing_entered_the_target_and_the_record_is_true(tools: Toolbox, python: Path) -> None:

@@ -89,19 +89,16 @@ def test_redirects_to_nowhere(site: Site, make_client: Make, location: str) -> N
     failure(make_client(retries=0), f"{site.url}/s")
 
 
-def timed(make_client: Make, server: Raw, **options: float) -> tuple[NetworkError, float]:
+def out_of_time(make_client: Make, server: Raw, **options: float) -> NetworkError:
     limits = Limits(page_seconds=0.4, backoff=0.001)
-    begin = time.monotonic()
-    problem = failure(make_client(limits=limits, **{"timeout": 0.1, "retries": 1, **options}), server.url)
-    return problem, time.monotonic() - begin
+    return failure(make_client(limits=limits, **{"timeout": 0.1, "retries": 1, **options}), server.url)
 
 
 def test_a_server_that_says_nothing(make_client: Make) -> None:
     with Raw(lambda connection, number: server.over.wait(20)) as server:
-        problem, seconds = timed(make_client, server)
+        problem = out_of_time(make_client, server)
         assert "nothing for 0.1 s" in problem.why
         assert server.connections == 2
-        assert seconds < 5
 
 
 def test_a_server_that_stalls_in_the_body(make_client: Make) -> None:
@@ -110,9 +107,8 @@ def test_a_server_that_stalls_in_the_body(make_client: Make) -> None:
         server.over.wait(20)
 
     with Raw(answer) as server:
-        problem, seconds = timed(make_client, server)
+        problem = out_of_time(make_client, server)
         assert "nothing for 0.1 s" in problem.why
-        assert seconds < 5
 
 
 @pytest.mark.parametrize(
@@ -125,9 +121,8 @@ def test_a_server_that_trickles(make_client: Make, head: bytes) -> None:
             connection.sendall(b"H")
 
     with Raw(answer) as server:
-        problem, seconds = timed(make_client, server, timeout=5)
+        problem = out_of_time(make_client, server, timeout=5)
         assert "no complete answer within 0.4 s" in problem.why
-        assert seconds < 5
 
 
 @pytest.mark.parametrize(
