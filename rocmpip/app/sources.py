@@ -97,7 +97,8 @@ def _label_fits(version: Version, ready: ReadyWheels, policy: Policy) -> bool:
 def wants_source(policy: Policy, name: str) -> bool:
     """True when the user wants this package built: --no-binary, --rebuild."""
     request = policy.context.request
-    return name in request.no_binary or ":all:" in request.no_binary or name in policy.context.ours.rebuild
+    rebuild = {normalise(one) for one in policy.context.ours.rebuild}
+    return name in request.no_binary or ":all:" in request.no_binary or name in rebuild
 
 
 def may_build(policy: Policy, name: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rocmpip.app.context import Context
 from rocmpip.model.errors import RocmpipError
+from rocmpip.model.packages import normalise
 from rocmpip.model.provenance import FILENAME, Provenance, from_json
 from rocmpip.target.environment import installed
 
@@ -48,14 +49,20 @@ def misfit(context: Context, record: Provenance, torch: str, *, recipe: bool) ->
 
 
 def stale(context: Context, torch: str, names: Iterable[str], asked: Iterable[str]) -> Mapping[str, str]:
-    """Name → why, for the installed builds among ``names``. ``asked``: those that the user named."""
+    """Name → why, for the installed builds among ``names``. ``asked``: those that the user named; --rebuild names more."""
     if context.platform.state != "gpu":
         return {}
-    wanted, named = set(names), set(asked)
+    wanted, named, again = set(names), set(asked), {normalise(name) for name in context.ours.rebuild}
     found = {}
     for name, record in provenances(context).items():
-        if name in wanted:
+        if name in again:
+            found[name] = "you asked for a rebuild"
+        elif name in wanted:
             reason = misfit(context, record, torch, recipe=name in named)
             if reason:
                 found[name] = reason
+    for name in again & context.installed_versions.keys() - found.keys():
+        # Built by something else: our recipe's build takes its place.
+        if context.book.get(name) is not None and not context.catalogue.is_family(name):
+            found[name] = "you asked for a rebuild"
     return found

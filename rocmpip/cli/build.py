@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
+_WORDS = "rocmpip.build.words"
 
-@click.command("build", context_settings={"ignore_unknown_options": True})
+
+class _AsWritten(click.Command):
+    """Keeps the words as they were written: pip's grammar reads them, not click's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_WORDS] = list(args)
+        return super().parse_args(ctx, args)
+
+
+@click.command("build", cls=_AsWritten, context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="NAME[SPECIFIER] | FOLDER | SDIST …")
 @click.option("-w", "--wheel-dir", metavar="DIR", help="Put the wheels here (default: the current folder).")
 @click.option("--gfx", metavar="GFX", multiple=True, help="Target GPUs (repeatable); none need be in this machine.")
@@ -19,7 +27,8 @@ import click
 @click.option("--rebuild", metavar="NAME", multiple=True, help="Build NAME even when the wheelhouse has it.")
 @click.option("--python", metavar="PATH", help="The environment to build for: its torch is what builds see.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
-def command(**_: object) -> int:
+@click.pass_context
+def command(ctx: click.Context, **_: object) -> int:
     """Build wheels by recipe without installing them, also for another GPU.
 
     The wheels are kept in the wheelhouse, copied to the folder, and their paths printed. What was built before for exactly the
@@ -27,5 +36,5 @@ def command(**_: object) -> int:
     """
     from rocmpip.app.build import main
 
-    argv = list(sys.argv[1:])
-    return main(argv[argv.index("build") + 1 :] if "build" in argv else argv)
+    words: list[str] = ctx.meta[_WORDS]
+    return main(words)
