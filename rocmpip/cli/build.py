@@ -28,7 +28,7 @@ class _AsWritten(click.Command):
 @click.option("--python", metavar="PATH", help="The environment to build for: its torch is what builds see.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 @click.pass_context
-def command(ctx: click.Context, **_: object) -> int:
+def command(ctx: click.Context, /, **_: object) -> int:
     """Build wheels by recipe without installing them, also for another GPU.
 
     The wheels are kept in the wheelhouse, copied to the folder, and their paths printed. What was built before for exactly the
