@@ -31,7 +31,7 @@ NEEDED = (
 
 @dataclass(frozen=True)
 class Source:
-    """One source archive, as the index has it."""
+    """One file of an index: a source archive or a wheel."""
 
     name: str
     version: str
@@ -67,6 +67,22 @@ SOURCES = (
     ),
 )
 
+GPU_WHEELS = (
+    Source(
+        "gafime-rocm",
+        "0.4.7",
+        "gafime_rocm-0.4.7-cp312-cp312-manylinux_2_28_x86_64.whl",
+        "8443a55ed53342993a65958e56dd78998e2ef7ed24fc58e376b91c1c3f09914a",
+    ),
+    Source(
+        "jax-rocm7-plugin",
+        "0.12.0",
+        "jax_rocm7_plugin-0.12.0-cp312-cp312-manylinux_2_27_x86_64.whl",
+        "56ea9cb8b20b2155307da1c7f81941d6811954d8ce3431ffe8d56aa251b725de",
+    ),
+)
+"""Real ROCm wheels to look into: plain bundles for 13 targets, compressed ones (CCOB 3, zstd) for 27."""
+
 
 def wheels_folder() -> Path:
     """Where the wheels of NEEDED lie."""
@@ -94,6 +110,14 @@ def fetch() -> None:
                     made = session.client.download(file, Path(folder) / source.filename)
                     source.check(made)
                     made.replace(source.path)
+    for wheel in GPU_WHEELS:
+        if not wheel.path.is_file():
+            with tempfile.TemporaryDirectory(dir=cache) as folder:
+                argv = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", folder]
+                argv += ["--python-version", "3.12", "--platform", wheel.filename.rpartition("-")[2].removesuffix(".whl")]
+                subprocess.run([*argv, f"{wheel.name}=={wheel.version}"], check=True)
+                wheel.check(Path(folder, wheel.filename))
+                Path(folder, wheel.filename).replace(wheel.path)
     if not wheels_folder().is_dir():
         with tempfile.TemporaryDirectory(dir=cache) as folder:
             argv = [sys.executable, "-m", "pip", "download", "-q", "--only-binary", ":all:", "-d", f"{folder}/wheels", *NEEDED]
