@@ -8,6 +8,9 @@ from pathlib import Path
 
 from rocmpip.app.context import Context
 
+HIP_VERSIONS = ("share/hip/version", "bin/.hipVersion", "include/hip/hip_version.h")
+"""Where below a ROCm root HIP's version stands."""
+
 _FIELD = re.compile(r"HIP_VERSION_(MAJOR|MINOR|PATCH)\s*=?\s*(\d+)")
 
 
@@ -19,7 +22,7 @@ def hipcc_version(context: Context) -> str:
     from rocmpip.machine.files import Tree
 
     tree = Tree(context.env.get("ROCMPIP_SYSROOT") or None)
-    for place in ("share/hip/version", "bin/.hipVersion", "include/hip/hip_version.h"):
+    for place in HIP_VERSIONS:
         found = dict(_FIELD.findall(tree.text(f"{root}/{place}") or ""))
         if {"MAJOR", "MINOR"} <= found.keys():
             return ".".join(found[key] for key in ("MAJOR", "MINOR", "PATCH") if key in found)

@@ -1,7 +1,8 @@
 """A lock that was made a moment ago from the same inputs is the same lock: then nothing is asked and hardly anything imported.
 
-What an answer depends on: the command line, the environment variables that matter, every file that was read, the target
-environment, the machine, this version of rocmpip, and the indexes for as long as their pages are fresh. The memo holds a
+What an answer depends on: the command line, the environment variables that matter, every file that was read (settings,
+trust, catalogue and recipes are files too), the target environment, the machine with its GPUs, ROCm and driver, this
+version of rocmpip, and the indexes for as long as their pages are fresh. The memo holds a
 digest of all that (never the values: some are secrets) with the file that came out. ``store/cache`` is not used here,
 since importing it would cost more than reading one file.
 """
@@ -106,20 +107,33 @@ class Memo:
 
     def _digest(self, files: Iterable[str], machine: str) -> str:
         digest = hashlib.sha256()
+        read = bytearray()
+        for path in files:
+            data = _content(path)
+            digest.update(b"%s\0%d\0" % (os.fsencode(path), len(data)) + data)
+            read += data
+        # A recipe may match on any variable: one counts as soon as a file names it.
         env = sorted(
             (name, value)
             for name, value in self._env.items()
-            if name.startswith(_PREFIXES) or name in _NAMES or name.lower().endswith(("_proxy", "_ca_bundle"))
+            if name.startswith(_PREFIXES)
+            or name in _NAMES
+            or name.lower().endswith(("_proxy", "_ca_bundle"))
+            or os.fsencode(name) in read
         )
         digest.update(json.dumps([__version__, self._words, env, machine]).encode("utf-8", "surrogateescape"))
-        for path in files:
-            try:
-                with open(path, "rb") as stream:
-                    data = stream.read(_LARGEST + 1)
-            except OSError:
-                data = b"\0absent"
-            digest.update(b"%s\0%d\0" % (os.fsencode(path), len(data)) + data)
         return digest.hexdigest()
+
+
+def _content(path: str) -> bytes:
+    """A file's bytes, or the names in a folder; both may be absent."""
+    try:
+        if os.path.isdir(path):  # noqa: PTH112
+            return b"\0folder\0" + "\0".join(sorted(os.listdir(path))).encode("utf-8", "surrogateescape")  # noqa: PTH208
+        with open(path, "rb") as stream:
+            return stream.read(_LARGEST + 1)
+    except OSError:
+        return b"\0absent"
 
 
 def _machine(detect: Mapping[str, Any], env: Mapping[str, str]) -> str:
@@ -144,10 +158,11 @@ def _files(context: Context) -> list[str] | None:
     from pathlib import Path
 
     from rocmpip.store.settings import SITE_FILE, user_file
+    from rocmpip.store.trust import FILE, state_folder
     from rocmpip.target.config import config_files
 
     request = context.request
-    if request.index.find_links or context.platform.state != "none" or any("://" in path for path in request.files):
+    if request.index.find_links or any("://" in path for path in request.files):
         return None
     for path in request.files:
         # ${NAME} in a requirement file reads a variable that the digest does not know of.
@@ -157,8 +172,25 @@ def _files(context: Context) -> list[str] | None:
     found = [*request.files, *map(str, config_files(context.env, context.target.prefix, isolated=request.isolated))]
     found += [str(path) for path in (SITE_FILE, user_file(context.env)) if path is not None]
     found += [str(folder / "pyproject.toml") for folder in (here, *here.parents)]
-    found.append(str(Path(context.target.prefix) / "pyvenv.cfg"))
-    return found
+    found += [str(Path(context.target.prefix) / "pyvenv.cfg"), str(state_folder(context.env) / FILE)]
+    return found if context.platform.state == "none" else [*found, *_files_of_rocm(context)]
+
+
+def _files_of_rocm(context: Context) -> list[str]:
+    """Recipes of every layer, the catalogue's data, and where a ROCm root says its version."""
+    from pathlib import Path
+
+    from rocmpip.app.lock_machine import HIP_VERSIONS
+    from rocmpip.app.recipe import PROJECT_FOLDER, layers
+
+    here = Path(context.cwd).absolute()
+    places = [place for _, place in layers(context.settings, context.env, context.cwd, context.recipe_files)]
+    places += [folder / PROJECT_FOLDER for folder in (here, *here.parents)]
+    places += [Path(__file__).parent.parent / "catalogue" / "data", *map(Path, context.settings.catalogue_path)]
+    found = [str(path) for place in dict.fromkeys(places) for path in (place, *sorted(place.glob("*.toml")))]
+    root = context.platform.rocm_root
+    machine = context.env.get("ROCMPIP_SYSROOT", "")
+    return [*found, *(f"{machine}{root}/{place}" for place in HIP_VERSIONS if root)]
 
 
 def _text(path: str) -> str | None:

@@ -52,7 +52,8 @@ def resolve_rocm(
                 raise first from None
             continue
         # What asks for torch only behind other packages has chosen the family on the way.
-        return _ground(session, reader, built), found, until
+        # The pages of an attempt that failed have a say too, and how long they are fresh is not known here.
+        return _ground(session, reader, built), found, min(until, client.until) if first is None else 0.0
     raise first or NoPlan("no torch of any ROCm satisfies all packages of the request")
 
 
@@ -68,6 +69,14 @@ def _lines(asked: Asked) -> list[RequirementLine]:
     return [*lines, *(direct.line for direct in asked.direct)]
 
 
+def _commit(session: Session, pin: Pin, source: File) -> File:
+    """A source that is a commit of a repository: the commit stands for its hash."""
+    context = session.context
+    matched = context.recipe_context(torch=session.policy.torch_seen(), name=pin.name)
+    git = context.book.resolve(pin.name, pin.version, matched).source
+    return replace(source, url=f"git+{git.url}@{git.commit}")
+
+
 def _ground(session: Session, reader: SdistReader, built: BuiltWheels) -> Ground:
     context, policy = session.context, session.policy
     catalogue, made = context.catalogue, policy.family.made
@@ -77,7 +86,7 @@ def _ground(session: Session, reader: SdistReader, built: BuiltWheels) -> Ground
         ready = file is not None and file.filename.endswith(".whl") and not file.url.startswith("synthetic:")
         source = policy.sources.get(pin.name, {}).get(pin.version)
         if source is not None and not ready:
-            return source, pin.name
+            return source if source.url else _commit(session, pin, source), pin.name
         if file is not None and file.url.startswith("synthetic:"):
             return policy.real_file(pin.name, pin.version), ""
         return file, ("_torch-extension" if not ready and pin.name in reader.need_torch else "")

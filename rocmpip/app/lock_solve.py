@@ -228,7 +228,7 @@ def _entry(ground: Ground, pin: Pin) -> Entry:
         digests=tuple(text for row in rows if (text := strongest_hash(row.hashes))),
         via=_via(pin),
         requires=pin.requires,
-        url=bare_url(pin.candidate.url) if pin.candidate.origin == "url" else "",
+        url=bare_url(pin.candidate.url if pin.candidate.origin == "url" else file.url if file.url.startswith("git+") else ""),
         recipe=recipe,
         requires_python=file.requires_python,
         extras=pin.extras if pin.direct else (),
@@ -256,7 +256,7 @@ def _place(file: File) -> str:
 
 def _with_hashes(client: Client, entries: list[Entry]) -> list[Entry]:
     """Files whose index publishes no hash are downloaded and hashed, after saying how much that is."""
-    bare = [entry for entry in entries if not strongest(entry.first[0])]
+    bare = [entry for entry in entries if not entry.commit and not strongest(entry.first[0])]
     if not bare:
         return entries
     far = [entry for entry in bare if not entry.first[0].url.startswith("file:")]

@@ -231,8 +231,13 @@ def _check_sources(written: Written, context: Context, build: Mapping[str, str])
     from rocmpip.app.open_client import open_client
     from rocmpip.plan.gather import source_version
 
+    for name in build:
+        if name in written.urls:
+            _check_commit(written, context, name)
     with open_client(context) as client:
         for name, version in build.items():
+            if name in written.urls:
+                continue
             allowed = set(written.hashes.get(name, ()))
             seen: set[str] = set()
             for index in user_indexes(context):
@@ -248,6 +253,17 @@ def _check_sources(written: Written, context: Context, build: Mapping[str, str])
                     why="its hash on the index is another one",
                     hint="find out why before building it; lock again to accept the new one",
                 )
+
+
+def _check_commit(written: Written, context: Context, name: str) -> None:
+    matched = context.recipe_context(torch=written.pins.get("torch", ""), name=name)
+    source = context.book.resolve(written.builds[name], written.pins[name], matched).source
+    if written.urls[name] != f"git+{source.url}@{source.commit}":
+        raise Refused(
+            f"the source of {name} {written.pins[name]} is not the one that was locked",
+            why=f"the lock has {written.urls[name]}, the recipe has {source.url} at {source.commit or 'no commit'}",
+            hint="find out why before building it; lock again to accept the new one",
+        )
 
 
 def _build(context: Context, build: Mapping[str, str], *, as_json: bool) -> None:

@@ -103,6 +103,11 @@ class Client:
             problem.about_page = True
             raise
 
+    @property
+    def until(self) -> float:
+        """The moment (seconds since 1970) at which the first of the pages given so far goes stale; 0: at any time, inf: never."""
+        return self._pages.until
+
     def answered(self, index: str, name: str, answer: Answer) -> None:
         """Keep what the index said of ``name`` to one who asked on a road of his own, so that it is not asked again."""
         self._answers[index, name] = answer

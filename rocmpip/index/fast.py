@@ -20,15 +20,13 @@ import msgspec
 from rocmpip.index.client import Client
 from rocmpip.index.fetch import Answer
 from rocmpip.index.listing import ACCEPT, JSON_TYPE
-from rocmpip.index.pages import ABSENT
+from rocmpip.index.pages import ABSENT, UNSAID
 from rocmpip.index.pages import _fresh_until as fresh_until
 from rocmpip.model.errors import NetworkError
 from rocmpip.model.packages import Absent, File, Page
 from rocmpip.plan.listing import Row
 
 _DIGEST = re.compile(r"[0-9a-fA-F]{32,128}\Z")
-_UNSAID = 600.0
-"""Seconds that a page counts as fresh when its server does not say; PyPI says this of its own."""
 _NOTHING = msgspec.Raw(b"null")
 _hashes = msgspec.json.Decoder(dict[str, str])
 _advertised = msgspec.json.Decoder(bool | dict[str, str] | None)
@@ -127,14 +125,17 @@ class FastPages:
     def __init__(self, client: Client) -> None:
         self.client = client
         self._fetcher = client.fetcher
-        self.until = math.inf
-        """The moment at which the first of the pages fetched so far goes stale; 0 when one has no time at all."""
+        self._until = math.inf
+
+    @property
+    def until(self) -> float:
+        """The moment at which the first of the pages fetched so far, or given by the client, goes stale; 0: at any time."""
+        return min(self._until, self.client.until)
 
     def fetch(self, index_url: str, name: str) -> Fetched:
         """Ask for the page of ``name`` (normalised): the waiting half, for a thread. Raises NetworkError."""
         index = self.client.credentials.learn(index_url).rstrip("/")
         if not index.startswith(("http://", "https://")) or not self.client.secure(index):
-            self.until = 0.0
             return Fetched(index, name, self.client.page(index_url, name))
         url = f"{index}/{name}/"
         try:
@@ -149,11 +150,10 @@ class FastPages:
             raise
         # The router may be asked for it next.
         self.client.answered(index, name, answer)
-        self.until = min(self.until, fresh_until(answer.headers, time.time() + _UNSAID))
+        self._until = min(self._until, fresh_until(answer.headers, time.time() + UNSAID))
         if answer.status in ABSENT:
             return Fetched(index, name, Absent(name, index, ABSENT[answer.status]))
         if answer.status != 200 or not answer.headers.get("content-type", "").startswith(JSON_TYPE):
-            self.until = 0.0
             return Fetched(index, name, self.client.page(index_url, name))
         return Fetched(index, name, answer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,9 @@ from rocmpip.model.errors import NetworkError
 from rocmpip.model.filenames import belongs
 from rocmpip.model.packages import Absent, File, Page
 from rocmpip.model.redact import redact
+
+UNSAID = 600.0
+"""Seconds for which a page counts as fresh, where that is asked for and its server does not say (the real index says 600)."""
 
 ABSENT = {404: "HTTP 404", 403: "HTTP 403", 410: "HTTP 410"}
 
@@ -30,6 +34,8 @@ class Pages:
         self._cache = cache
         self._marks_trust = marks_trust
         self.notes: list[str] = []
+        self.until = math.inf
+        """The moment at which the first of the pages given so far goes stale; 0 when one may be another at any time."""
 
     def page(self, index: str, name: str, answer: Answer | None = None) -> Page | Absent:
         """``index`` without credentials and last slash, ``name`` normalised; ``answer``: what it has said already.
@@ -46,8 +52,10 @@ class Pages:
             return self._answered(answer, url, index, name, place)
         stored = self._stored(place)
         if stored is not None and not stored.absent and time.time() < stored.fresh_until:
+            self.until = min(self.until, stored.fresh_until)
             return self._to_page(stored, index, name)
         if self._fetcher.offline and stored is not None:
+            self.until = 0.0
             return self._to_page(stored, index, name)
         headers = {"Accept": ACCEPT, "Accept-Encoding": "gzip"}
         if stored is not None and not stored.absent:
@@ -57,6 +65,7 @@ class Pages:
                 headers["If-Modified-Since"] = stored.modified
         answer = self._fetcher.read(url, subject=f"the page of {name}", most=self._limits.page_bytes, headers=headers)
         if answer.status == 304 and stored is not None:
+            self.until = min(self.until, _fresh_until(answer.headers, time.time() + UNSAID))
             stored.fresh_until = _fresh_until(answer.headers, stored.fresh_until)
             if stored.fresh_until:
                 self._store(place, stored)
@@ -64,6 +73,7 @@ class Pages:
         return self._answered(answer, url, index, name, place)
 
     def _answered(self, answer: Answer, url: str, index: str, name: str, place: str) -> Page | Absent:
+        self.until = min(self.until, _fresh_until(answer.headers, time.time() + UNSAID))
         if answer.status in ABSENT:
             fresh = Stored(url, "", "", 0.0, ABSENT[answer.status], [])
         else:
@@ -100,6 +110,7 @@ class Pages:
 
     def _local_page(self, index: str, name: str, url: str) -> Page | Absent:
         folder = local_path(url)
+        self.until = 0.0
         try:
             if not folder.is_dir():
                 return Absent(name, index, "no such folder")
@@ -127,6 +138,7 @@ class Pages:
     def find_links(self, place: str) -> tuple[File, ...]:
         """``place`` without credentials. What pip passes over is passed over with a note."""
         shown = redact(place)
+        self.until = 0.0
         if not place.startswith(("http://", "https://")):
             path = local_path(place) if place.startswith("file:") else Path(place).expanduser()
             try:

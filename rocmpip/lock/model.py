@@ -64,7 +64,7 @@ class Entry:
     """Who asks for it: names of entries, and ``-r requirements.in`` or ``the command line`` for the user."""
     requires: tuple[str, ...] = ()
     url: str = ""
-    """A direct reference, without credentials."""
+    """A direct reference, without credentials; ``git+https://…@COMMIT`` for a source that a recipe takes from git."""
     recipe: str = ""
     """Recipe that builds it, or ""."""
     requires_python: str = ""
@@ -75,6 +75,11 @@ class Entry:
     @property
     def files(self) -> tuple[File, ...]:
         return (*self.first, *self.others())
+
+    @property
+    def commit(self) -> str:
+        """The commit of a source that a recipe takes from git: it says what a hash says elsewhere. "" for every other entry."""
+        return self.url.rpartition("@")[2] if self.recipe and self.url.startswith("git+") else ""
 
     @property
     def hashes(self) -> tuple[str, ...]:

@@ -31,6 +31,12 @@ def write(lock: Lock, *, path: str = "") -> str:
 
 def _package(entry: Entry, lock: Lock) -> dict[str, Any]:
     row: dict[str, Any] = {"name": normalise(entry.name)}
+    if entry.commit:
+        row["version"] = entry.version
+        url = bare_url(entry.url).removeprefix("git+").rpartition("@")[0]
+        row["vcs"] = {"type": "git", "url": url, "commit-id": entry.commit}
+        row["tool"] = {"rocmpip": {"recipe": entry.recipe}}
+        return row
     if entry.url:
         row["archive"] = {"url": bare_url(entry.url), "hashes": _hashes(entry.files[0], entry)}
         return row
@@ -99,6 +105,8 @@ def read(text: str, path: str = "pylock.toml") -> Written:
             written.via[child] = (*written.via.get(child, ()), name)
         if package.archive is not None:
             written.urls[name] = package.archive.url or package.archive.path or ""
+        if package.vcs is not None:
+            written.urls[name] = f"git+{package.vcs.url or package.vcs.path}@{package.vcs.commit_id}"
         files = [
             *(package.wheels or ()),
             *([package.sdist] if package.sdist else ()),

@@ -15,6 +15,7 @@ from rocmpip.model.redact import bare_url
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\Z")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]*\Z")
 _HASH = re.compile(r"sha(?:256|384|512):[0-9a-f]{64,128}\Z")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([A-Za-z0-9][A-Za-z0-9.+!_-]*)(?:\s|;|\\|\Z)")
 _ROW = re.compile(r"# {3}([a-z][a-z0-9 ._-]*): (.*)\Z")
 _PYLOCK = re.compile(r"pylock\.(?:[^.]+\.)?toml\Z")
@@ -76,14 +77,18 @@ def _entry(entry: Entry) -> Iterator[str]:
     extras = f"[{','.join(entry.extras)}]" if entry.extras else ""
     first = f"{name}{extras} @ {_url(entry.url)}" if entry.url else f"{name}{extras}=={version}"
     hashes = entry.hashes
-    if not hashes:
+    if entry.commit:
+        if not _COMMIT.match(entry.commit):
+            raise InputError(f"{name} {version} has a commit that is none: {entry.commit[:80]!r}")
+    elif not hashes:
         raise InputError(f"{name} {version} has no hash", why="its index gives none and it was not downloaded")
     for text in hashes:
         if not _HASH.match(text):
             raise InputError(f"{name} {version} has a hash that is none: {text[:80]!r}")
     yield " \\\n    ".join((first, *(f"--hash={text}" for text in hashes)))
     if entry.recipe:
-        yield f"    # built from source by the recipe {_comment(entry.recipe)}"
+        version = f", version {version}" if entry.commit else ""
+        yield f"    # built from source by the recipe {_comment(entry.recipe)}{version}"
     if len(entry.via) == 1:
         yield f"    # via {_comment(entry.via[0])}"
     elif entry.via:
@@ -154,9 +159,11 @@ def read(text: str) -> Written:
 
 def _about(written: Written, name: str, comment: str) -> None:
     """A comment below an entry: its recipe, or who asks for it."""
-    built = re.match(r"# built from source by the recipe (\S+)", comment)
+    built = re.match(r"# built from source by the recipe ([^\s,]+)(?:, version (\S+))?", comment)
     if built:
         written.builds[name] = built.group(1)
+        if built.group(2):
+            written.pins[name] = built.group(2)
     elif comment.startswith("# via "):
         written.via[name] = (*written.via.get(name, ()), comment[6:].strip())
     elif comment.startswith("#   "):
