@@ -37,7 +37,9 @@ _PROBE = re.compile(
     r"|cmTC_[0-9a-f]{3,8}|CMakeFiles/(?:CMakeError|CMakeOutput|CMakeConfigureLog)|testCCompiler|CheckIncludeFile|try_compile)"
 )
 # What CMake itself says in such a line is no probe's fault.
-_VERDICT = re.compile(r"-- Configuring incomplete|-- The (?:HIP|CXX|C) compiler identification is unknown")
+_VERDICT = re.compile(
+    r"-- Configuring incomplete|-- ROCM_PATH environment variable is not set|-- The (?:HIP|CXX|C) compiler identification is unknown"
+)
 _OPENS = re.compile(r"configure:\d+: |Run Build Command\(s\):|Performing C\w* SOURCE FILE Test")
 _CLOSES = re.compile(
     r"config\.status: |configure: creating|\[ *\d{1,3}%\] |\[\d+/\d+\] (?!.*cmTC_)|CMake (?:Error|Warning)|make(?:\[\d\])?: (?:Entering|\*\*\*)|Traceback"
