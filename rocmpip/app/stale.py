@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rocmpip.app.context import Context
-from rocmpip.model.errors import RocmpipError
+from rocmpip.model.errors import Refused, RocmpipError
 from rocmpip.model.packages import normalise
 from rocmpip.model.provenance import FILENAME, Provenance, from_json
 from rocmpip.target.environment import installed
@@ -41,6 +41,9 @@ def misfit(context: Context, record: Provenance, torch: str, *, recipe: bool) ->
         name = record.recipe.partition(" ")[0]
         try:
             now = context.book.resolve(name, inputs.version, context.recipe_context(torch=torch, backend=inputs.backend))
+        except Refused:
+            # The recipe that is in force now (a user's, a trusted project's) does not know the back end of then.
+            return f"the recipe {name} has changed since it was built" if inputs.backend else ""
         except (KeyError, RocmpipError):
             return ""
         if now.digest != inputs.recipe:
