@@ -126,9 +126,19 @@ def test_python_may_stand_before_the_command(person: Person) -> None:
     assert row["origin"] == "wheelhouse" and Path(row["path"]).parent == person.folder / "project/build"
 
 
-RECIPE = (
-    'schema = 1\n[package]\nname = "flash-attn"\nextends = "_torch-extension"\n[metadata]\nrequires = ["torch"]\n[build.env]\n'
-)
+RECIPE = """schema = 1
+[package]
+name = "flash-attn"
+extends = "_torch-extension"
+[metadata]
+requires = ["torch"]
+[verify]
+device_code = false
+[build.env]
+BUILD_TARGET = "rocm"
+FLASH_ATTENTION_TRITON_AMD_ENABLE = "TRUE"
+FLASH_ATTENTION_FORCE_BUILD = "TRUE"
+"""
 
 
 def test_a_projects_recipe_does_nothing_until_it_is_trusted_and_not_after_it_changes(person: Person) -> None:
