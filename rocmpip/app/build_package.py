@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform as machine
 import sysconfig
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from rocmpip.model.machine import Platform, TargetEnv
 from rocmpip.model.packages import normalise
 from rocmpip.model.provenance import FingerprintInputs, Provenance
 from rocmpip.model.recipe import RecipeContext, ResolvedRecipe
+from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.store.wheelhouse import StoredWheel, Wheelhouse, fingerprint
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def build_package(package: Package, tools: Toolbox, *, progress: Callable[[Progr
         runtime={value.key: value.value for value in package.recipe.runtime},
     )
     log = tools.logs / f"{name}-{package.version}-{time.strftime('%Y%m%d-%H%M%S')}.log"
-    with tempfile.TemporaryDirectory(prefix="rocmpip-wheel-") as folder:
+    with TemporaryFolder(prefix="rocmpip-wheel-") as folder:
         job = BuildJob(
             recipe=package.recipe,
             source=package.source,

@@ -16,6 +16,7 @@ from rocmpip.model.errors import InputError, NoPlan
 from rocmpip.model.packages import File, RequirementLine, normalise
 from rocmpip.model.redact import bare_url
 from rocmpip.model.routing import Route
+from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.plan.listing import Rules, as_file
 from rocmpip.plan.markers import Markers
 from rocmpip.report import say
@@ -271,11 +272,10 @@ def _with_hashes(client: Client, entries: list[Entry]) -> list[Entry]:
 
 def _hash_file(client: Client, entry: Entry) -> Entry:
     import hashlib
-    import tempfile
 
     file = entry.first[0]
     digest = hashlib.sha256()
-    with tempfile.TemporaryDirectory(prefix="rocmpip-lock-") as folder:
+    with TemporaryFolder(prefix="rocmpip-lock-") as folder:
         path = client.download(file, Path(folder))
         with path.open("rb") as stream:
             while block := stream.read(2**20):

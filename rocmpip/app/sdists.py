@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from rocmpip.app.loose import Project, read_project
 from rocmpip.app.session import Session
 from rocmpip.model.errors import RocmpipError
 from rocmpip.model.packages import File
+from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.plan.asked import read_filename
 from rocmpip.plan.listing import Unusable
 from rocmpip.plan.metadata import static_source
@@ -33,7 +33,7 @@ class SdistReader:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._folder = tempfile.TemporaryDirectory(prefix="rocmpip-sdist-")
+        self._folder = TemporaryFolder(prefix="rocmpip-sdist-")
         self.need_torch: dict[str, Path] = {}
 
     def __enter__(self) -> SdistReader:
@@ -73,7 +73,7 @@ class SdistReader:
         from rocmpip.target.run import neutral_environment, pip_output
 
         context = self._session.context
-        with tempfile.TemporaryDirectory(prefix="rocmpip-ask-") as folder, self._session.router() as router:
+        with TemporaryFolder(prefix="rocmpip-ask-") as folder, self._session.router() as router:
             empty = Path(folder) / "empty"
             empty.mkdir()
             env = neutral_environment(context.env, router_url=router.url, empty_folder=str(empty), index=context.request.index)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from rocmpip.model.errors import BuildFailed, InputError, Refused, RocmpipError
 from rocmpip.model.machine import InstalledDist
 from rocmpip.model.packages import Absent
 from rocmpip.model.rocm import parse_rocm
+from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.plan.versions import release
 from rocmpip.report import envelope, say
 
@@ -169,7 +169,7 @@ class _ReadyPart:
     """A requirements file of the lock's index lines and the entries that are to be installed."""
 
     def __init__(self, path: str, written: Written, install: Mapping[str, str]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="rocmpip-sync-")
+        self._folder = TemporaryFolder(prefix="rocmpip-sync-")
         lines = _index_lines(path, written)
         for name, version in install.items():
             first = f"{name} @ {version}" if name in written.urls else f"{name}=={version}"
@@ -192,7 +192,8 @@ def _index_lines(path: str, written: Written) -> list[str]:
         places = dict.fromkeys(written.indexes)
         first, *others = places or ("",)
         lines = [f"--index-url {first}"] if first else []
-        return [*lines, *(f"--extra-index-url {one}" for one in others)]
+        lines += [f"--extra-index-url {one}" for one in others]
+        return [*lines, *(_from_anywhere(f"--find-links {folder}", path) for folder in written.folders)]
     starts = ("--index-url ", "--extra-index-url ", "--find-links ", "--no-index")
     return [_from_anywhere(line, path) for line in _content(path).splitlines() if line.startswith(starts)]
 

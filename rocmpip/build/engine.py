@@ -70,7 +70,11 @@ def _work_folder(job: BuildJob) -> Iterator[tuple[Path, list[str]]]:
         yield folder, notes
     finally:
         if not job.keep_build:
-            shutil.rmtree(folder, ignore_errors=True)
+            try:
+                shutil.rmtree(folder, ignore_errors=True)
+            except BaseException:  # an interrupt: a source tree and its objects must not stay behind
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
 
 
 def _place_with_room(env: Mapping[str, str], notes: list[str]) -> Path:

@@ -14,6 +14,7 @@ from rocmpip.model.errors import NetworkError
 from rocmpip.model.filenames import is_wheel
 from rocmpip.model.packages import File
 from rocmpip.model.redact import redact
+from rocmpip.model.temporary import TemporaryFolder
 
 
 class NoMetadata(NetworkError):
@@ -127,9 +128,8 @@ class Metadata:
             return int(size), response.read(self._limits.metadata_bytes * 2)
 
     def _whole_metadata(self, file: File) -> bytes:
-        import tempfile
 
-        with tempfile.TemporaryDirectory(prefix="rocmpip-") as folder:
+        with TemporaryFolder(prefix="rocmpip-") as folder:
             return self._open_metadata(file, self._download(file, Path(folder)))
 
     def _local_metadata(self, file: File) -> bytes:
