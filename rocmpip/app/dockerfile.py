@@ -44,9 +44,10 @@ def make(lock: str, *, output: str, base: str, tag: str, as_json: bool) -> int:
         no_deps=" --no-deps" in written.coordinates.get("install", ""),
         rocmpip=__version__,
         pylock=toml,
+        folders=written.folders,
     )
     made = dockerfile.write(image)
-    ignore = dockerfile.ignore_file(path.name)
+    ignore = dockerfile.ignore_file(path.name, written.folders)
     lines = [dockerfile.run_line(tool, tag, devices=_devices(), groups=_groups()) for tool in ("docker", "podman")]
     if output:
         _write(Path(output), made)

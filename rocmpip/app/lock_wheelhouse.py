@@ -9,7 +9,6 @@ from urllib.parse import unquote, urlsplit
 
 from rocmpip.app.policy import Policy, version_of
 from rocmpip.app.sources import wants_source
-from rocmpip.elf.record import read_wheel
 from rocmpip.model.filenames import belongs
 from rocmpip.model.packages import File
 from rocmpip.model.provenance import stale_because
@@ -56,6 +55,8 @@ class BuiltWheels:
 
     def _fits(self, file: File, *, recipe: bool) -> bool:
         """A wheel's own record decides. Without one only a package that is no recipe's may come from here."""
+        from rocmpip.elf.record import read_wheel
+
         try:
             record = read_wheel(Path(unquote(urlsplit(file.url).path)))
         except (OSError, ValueError) as problem:

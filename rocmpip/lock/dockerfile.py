@@ -10,6 +10,7 @@ from rocmpip.model.errors import InputError
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]*\Z")
 _NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
+_FOLDER = re.compile(r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
 _GFX = re.compile(r"gfx[0-9a-f]+\Z")
 _UBUNTU = {"3.12": "24.04", "3.10": "22.04"}
@@ -35,6 +36,8 @@ class Image:
     rocmpip: str = ""
     """Version of rocmpip that the build stage installs."""
     pylock: bool = False
+    folders: tuple[str, ...] = ()
+    """Folders of wheels that go into the image with the lock, relative to it."""
 
 
 def base_image(image: Image) -> str:
@@ -65,6 +68,7 @@ def write(image: Image) -> str:
         "",
         *_python(image),
         f"COPY {image.lock} /opt/lock/{image.lock}",
+        *(f"COPY {folder} /opt/lock/{folder}" for folder in image.folders),
         *_install(image),
     ]
     if image.builds:
@@ -92,6 +96,13 @@ def _check(image: Image) -> None:
     ):
         if not pattern.match(value):
             raise InputError(f"{value!r} cannot stand in a Dockerfile", why=f"it is the {what}")
+    for folder in image.folders:
+        if not _FOLDER.match(folder) or ".." in folder.split("/"):
+            raise InputError(
+                f"the folder of wheels {folder!r} cannot be copied into an image",
+                why="only what lies beside the lock or below it can",
+                hint="lock again with the folder beside the lock: rocmpip lock --wheelhouse wheels -o requirements.lock",
+            )
     for gfx in image.gfx:
         if not _GFX.match(gfx):
             raise InputError(f"{gfx!r} cannot stand in a Dockerfile", why="it is no gfx target")
@@ -165,9 +176,9 @@ def _check_torch(image: Image) -> list[str]:
     ]
 
 
-def ignore_file(lock: str) -> str:
-    """The .dockerignore: the lock alone goes into the build context."""
-    return f"*\n!{lock}\n"
+def ignore_file(lock: str, folders: Sequence[str] = ()) -> str:
+    """The .dockerignore: the lock and its wheels alone go into the build context."""
+    return "\n".join(("*", *(f"!{place}" for place in (lock, *folders)))) + "\n"
 
 
 def run_line(tool: str, image: str, *, devices: Sequence[str], groups: Sequence[int], shm: str = "16g") -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from rocmpip.lock.model import Entry, Lock, strongest
 from rocmpip.lock.text import Written, install_command, is_pylock
@@ -20,7 +22,7 @@ def write(lock: Lock, *, path: str = "") -> str:
     document: dict[str, Any] = {"lock-version": "1.0", "created-by": "rocmpip"}
     if lock.coordinates.python:
         document["requires-python"] = f"=={lock.coordinates.python}.*"
-    document["packages"] = [_package(entry, lock) for entry in lock.entries]
+    document["packages"] = [_package(entry, lock, path) for entry in lock.entries]
     ours: dict[str, Any] = dict(lock.coordinates.rows())
     if lock.command:
         ours["made by"] = bare_url(lock.command)
@@ -29,7 +31,7 @@ def write(lock: Lock, *, path: str = "") -> str:
     return tomlkit.dumps(document)
 
 
-def _package(entry: Entry, lock: Lock) -> dict[str, Any]:
+def _package(entry: Entry, lock: Lock, path: str) -> dict[str, Any]:
     row: dict[str, Any] = {"name": normalise(entry.name)}
     if entry.commit:
         row["version"] = entry.version
@@ -52,20 +54,30 @@ def _package(entry: Entry, lock: Lock) -> dict[str, Any]:
     sdist = next((file for file in entry.files if not file.filename.endswith(".whl")), None)
     wheels = [file for file in entry.files if file.filename.endswith(".whl")]
     if sdist is not None:
-        row["sdist"] = _file(sdist, entry)
+        row["sdist"] = _file(sdist, entry, path)
     if wheels:
-        row["wheels"] = [_file(file, entry) for file in sorted(wheels, key=lambda one: one.filename)]
+        row["wheels"] = [_file(file, entry, path) for file in sorted(wheels, key=lambda one: one.filename)]
     if entry.recipe:
         row["tool"] = {"rocmpip": {"recipe": entry.recipe}}
     return row
 
 
-def _file(file: File, entry: Entry) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": file.filename, "url": bare_url(file.url)}
+def _file(file: File, entry: Entry, path: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": file.filename}
+    if file.url.startswith("file:"):
+        row["path"] = _seen_from(path, unquote(urlsplit(file.url).path))
+    else:
+        row["url"] = bare_url(file.url)
     if file.size is not None:
         row["size"] = file.size
     row["hashes"] = _hashes(file, entry)
     return row
+
+
+def _seen_from(lock: str, place: str) -> str:
+    """A file below the lock's folder as a path from there, so that both can be moved; any other as it is."""
+    folder = Path(lock).absolute().parent
+    return Path(place).relative_to(folder).as_posix() if Path(place).is_relative_to(folder) else place
 
 
 def _hashes(file: File, entry: Entry) -> dict[str, str]:
@@ -95,6 +107,11 @@ def read(text: str, path: str = "pylock.toml") -> Written:
         ours=bool(ours),
         coordinates={key: str(value) for key, value in ours.items()},
         indexes=tuple(dict.fromkeys(package.index for package in lock.packages if package.index)),
+        folders=tuple(
+            dict.fromkeys(
+                str(Path(wheel.path).parent) for package in lock.packages for wheel in package.wheels or () if wheel.path
+            )
+        ),
     )
     for package in lock.packages:
         name = str(package.name)

@@ -127,15 +127,19 @@ class Written:
     """Name → who asks for it."""
     indexes: tuple[str, ...] = ()
     """Indexes of the entries (PEP 751 names one for each)."""
+    folders: tuple[str, ...] = ()
+    """Folders of wheels beside the indexes, relative ones as seen from the lock."""
     ours: bool = False
     """True when rocmpip wrote it."""
 
 
 def read(text: str) -> Written:
     """Pins, hashes and coordinates of a lock in requirements form (ours, or another tool's: then no coordinates)."""
-    written = Written(ours=text.startswith(TITLE))
+    lines = text.split("\n")
+    places = (line.partition(" ")[2] for line in lines if line.startswith("--find-links "))
+    written = Written(ours=text.startswith(TITLE), folders=tuple(place for place in places if "://" not in place))
     name = ""
-    for line in text.split("\n"):
+    for line in lines:
         row = _ROW.match(line)
         if row is not None and not written.pins:
             written.coordinates[row.group(1)] = row.group(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -77,6 +78,42 @@ def test_a_lock_with_builds_is_for_sync() -> None:
     written = text.read(text.write(Lock((FLASH,)), path="x.txt"))
     assert written.builds == {"flash-attn": "flash-attn"}
     assert written.coordinates["install"] == "rocmpip sync x.txt"
+
+
+COMMIT = "0123456789" * 4
+APEX = Entry(
+    "apex", "1.13.0", (File("apex-1.13.0.tar.gz", ""),), via=("the command line",), recipe="apex",
+    url=f"git+https://code.example/apex@{COMMIT}",
+)  # fmt: skip
+
+
+def test_a_commit_stands_for_the_hash_of_a_source_in_a_repository() -> None:
+    content = text.write(Lock((APEX,)), path="x.txt")
+    assert f"\napex @ git+https://code.example/apex@{COMMIT}\n" in content
+    written = text.read(content)
+    parsed = Pylock.from_dict(tomllib.loads(pylock.write(Lock((APEX,)))))
+    assert parsed.packages[0].vcs is not None and parsed.packages[0].vcs.commit_id == COMMIT
+    for one in (written, pylock.read(pylock.write(Lock((APEX,))))):
+        assert (one.pins, one.builds) == ({"apex": "1.13.0"}, {"apex": "apex"})
+        assert one.urls == {"apex": f"git+https://code.example/apex@{COMMIT}"}
+    with pytest.raises(InputError, match="commit"):
+        text.write(Lock((replace(APEX, url="git+https://code.example/apex@main"),)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_no_text_adds_a_package_or_a_key_to_a_pylock(value: str, other: str) -> None:
+    entry = Entry(
+        "a", "1.0", (File("a-1.0.tar.gz", "https://me:s3cr3t@files.example/" + value, {"sha256": SHA}, index="https://p.example"),),
+        requires_python="", via=(other,),
+    )  # fmt: skip
+    lock = Lock((entry,), Coordinates(python="3.12", driver=value, gfx=(other,)), command=other)
+    content = pylock.write(lock)
+    parsed = tomllib.loads(content)
+    assert "s3cr3t" not in content
+    assert set(parsed) == {"lock-version", "created-by", "requires-python", "packages", "tool"}
+    assert len(parsed["packages"]) == 1
+    assert set(parsed["tool"]["rocmpip"]) <= {"python", "driver", "gfx", "made by", "install"}
 
 
 def test_pylock_is_what_the_standard_says() -> None:
@@ -209,6 +246,15 @@ def test_a_dockerfile_with_builds_has_two_stages() -> None:
 def test_a_dockerfile_takes_no_value_that_adds_a_line(image: dockerfile.Image) -> None:
     with pytest.raises(InputError):
         dockerfile.write(image)
+
+
+def test_wheels_beside_the_lock_go_into_the_image() -> None:
+    made = dockerfile.write(replace(IMAGE, folders=("wheels",)))
+    assert made.index("COPY wheels /opt/lock/wheels\n") < made.index("pip install")
+    assert dockerfile.ignore_file("out.lock", ("wheels",)) == "*\n!out.lock\n!wheels\n"
+    for folder in ("../wheels", "/wheels", "a b", "x\nRUN evil"):
+        with pytest.raises(InputError):
+            dockerfile.write(replace(IMAGE, folders=(folder,)))
 
 
 def test_builds_without_a_known_image_ask_for_one() -> None:
