@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rocmpip.app.explain import full_places
 from rocmpip.app.pip_child import Pip, pinned_pip, plan_lines
 from rocmpip.app.session import Session
 from rocmpip.model.errors import Interrupted, RocmpipError
@@ -52,14 +53,17 @@ def _force(pip: Pip) -> list[str]:
     return ["--force-reinstall"] if pip.session.context.request.force_reinstall else []
 
 
-def pip_failed(outcome: Outcome, items: Sequence[PlanItem] = ()) -> RocmpipError:
+def pip_failed(outcome: Outcome, items: Sequence[PlanItem] = (), places: Sequence[str] = ()) -> RocmpipError:
     """pip's own failure, with what it was about: its words name neither package nor place of a download that is not what it should be."""
     names = ", ".join(f"{item.name} {item.version}" for item in items[:6]) + (" …" if len(items) > 6 else "")
     done = f"already installed and kept: {', '.join(outcome.done)}; " if outcome.done else ""
+    full = full_places(places)
+    reason = f"; there is next to no room left in {', '.join(full)}" if full else ""
+    advice = "make room, or give pip another place with TMPDIR=…; " if full else ""
     problem = RocmpipError(
         f"pip could not install {names}" if names else "pip could not do it",
-        why=f"it ended with exit code {outcome.code}; its own words are above",
-        hint=f"{done}the same command goes on from here",
+        why=f"it ended with exit code {outcome.code}; its own words are above{reason}",
+        hint=f"{advice}{done}the same command goes on from here; rocmpip diagnose explains what pip printed (… 2>&1 | rocmpip diagnose -)",
         details=tuple(f"{item.name}: {redact(item.file.url)}" for item in items[:6] if item.file is not None and item.file.url),
     )
     problem.exit_code = outcome.code
@@ -82,7 +86,7 @@ def _install_family(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Ou
         if part:
             outcome.code = pip.install(plan_lines(pip, part), flags=["--no-deps", *flags, *_force(pip)])
             if outcome.code:
-                outcome.problem = pip_failed(outcome, part)
+                outcome.problem = pip_failed(outcome, part, pip.session.context.target.site_packages)
                 return False
             outcome.done.extend(f"{item.name} {item.version}" for item in part)
     return True
@@ -136,17 +140,18 @@ def _build_all(pip: Pip, plan: Plan, builds: Sequence[PlanItem], files: dict[str
 
 def _install_rest(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Outcome) -> None:
     kept = [f"{item.name}=={item.version}" for item in plan.items if item.action == "keep" and item.direct and not item.file]
+    places = pip.session.context.target.site_packages
     again = [item for item in items if item.recipe and item.installed_version == item.version]
     usual = [item for item in items if item not in again]
     if again:
         outcome.code = pip.install(plan_lines(pip, again), flags=["--no-deps", "--force-reinstall"])
         if outcome.code:
-            outcome.problem = pip_failed(outcome, again)
+            outcome.problem = pip_failed(outcome, again, places)
             return
     if usual or kept:
         outcome.code = pip.install([*plan_lines(pip, usual), *kept], flags=["--no-deps", *_force(pip)])
         if outcome.code:
-            outcome.problem = pip_failed(outcome, usual)
+            outcome.problem = pip_failed(outcome, usual, places)
             return
     outcome.done.extend(f"{item.name} {item.version}" for item in items)
     loose = pip.session.asked.loose
@@ -155,4 +160,4 @@ def _install_rest(pip: Pip, plan: Plan, items: Sequence[PlanItem], outcome: Outc
 
         outcome.code = install_loose(pip, plan, loose)
         if outcome.code:
-            outcome.problem = pip_failed(outcome)
+            outcome.problem = pip_failed(outcome, places=places)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from rocmpip.app.context import Context, gather
-from rocmpip.model.errors import InputError, NoPlan, RocmpipError, UsageError
+from rocmpip.model.errors import BuildFailed, InputError, NoPlan, RocmpipError, UsageError
 from rocmpip.model.packages import RequirementLine, normalise
+from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.report import envelope
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def folder_of(context: Context) -> Path:
 def _build_all(session: Session, folder: Path) -> list[dict[str, object]]:
     """Build each package in the order named; what is done before an error stays."""
     from rocmpip.app.builds import run_build, toolbox
+    from rocmpip.app.notebook import remember_failure, remember_success
     from rocmpip.app.pip_child import Pip
     from rocmpip.target.pip import pip_command
 
@@ -80,12 +81,19 @@ def _build_all(session: Session, folder: Path) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     torch = context.installed_versions.get("torch", "")
     command = pip_command(context.target)
-    with session.router() as router, tempfile.TemporaryDirectory(prefix="rocmpip-build-") as work:
+    with session.router() as router, TemporaryFolder(prefix="rocmpip-build-") as work:
         pip = Pip(session, Path(work), router.url, json=context.ours.json)
         tools = toolbox(context, command.argv, {**pip.environment(), **command.env}, torch)
         try:
             for wanted in packages(session, Path(work)):
-                made = run_build(_package(session, wanted, tools), tools)
+                try:
+                    made = run_build(_package(session, wanted, tools), tools)
+                except BuildFailed as problem:
+                    remember_failure(
+                        context, problem, command=COMMAND, package=wanted.name, version=wanted.version, torch=torch
+                    )
+                    raise
+                remember_success(context, command=COMMAND, package=wanted.name, version=wanted.version, torch=torch)
                 rows.append(_row(wanted, made, _keep(made, folder)))
                 if not context.ours.json:
                     print(rows[-1]["path"])  # noqa: T201 - the paths are the output

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmpip.app.build_package import Made, Package, Toolbox, build_package, resolve_for_build, wheelhouse_of
+from rocmpip.app.explain import CauseReader, explain
 from rocmpip.build import Progress, compose_environment, look_around
 from rocmpip.build.jobs import decide_jobs, read_limits
 from rocmpip.build.overlay import make_overlay, requirements_for
 from rocmpip.build.run import Log
 from rocmpip.model.errors import BuildFailed, InternalError
 from rocmpip.model.packages import normalise
+from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.report import say
 from rocmpip.report.progress import ProgressLine, duration
 
@@ -59,25 +60,7 @@ def toolbox(context: Context, pip_argv: Sequence[str], pip_env: Mapping[str, str
         rebuild=frozenset(normalise(name) for name in ours.rebuild),
         settings={name: (*request.config_settings, *own) for name, own in lines.items()},
         constraints=tuple(line.text for line in request.build_constraints),
-        diagnose=diagnoser(context, torch),
     )
-
-
-def diagnoser(context: Context, torch: str) -> Callable[[str], str | None]:
-    """Reads a failed build's log with the rules; the first sure cause in words, or None."""
-
-    def cause(path: str) -> str | None:
-        from rocmpip.diagnose.lines import read_lines
-        from rocmpip.diagnose.match import MachineContext, diagnose
-        from rocmpip.diagnose.rules import load_rules
-
-        machine = MachineContext(gfx=context.platform.gfx_targets, rocm=str(context.platform.rocm or ""), torch=torch)
-        with Path(path).open("rb") as stream:
-            findings = diagnose(read_lines(stream, os.fstat(stream.fileno()).st_size), load_rules(), machine).findings
-        sure = next((one for one in findings if one.confidence == "high"), None)
-        return f"{sure.evidence.strip()} ({sure.cause})" if sure is not None else None
-
-    return cause
 
 
 def run_build(package: Package, tools: Toolbox) -> Made:
@@ -85,15 +68,17 @@ def run_build(package: Package, tools: Toolbox) -> Made:
     # A local folder has no version before it is built.
     subject = f"{package.name} {package.version}".removesuffix(" 0")
     line = ProgressLine(subject)
+    reader = CauseReader(tools.platform, tools.torch, package.name)
 
     def tell(moment: Progress) -> None:
         line.tell(moment.stage, moment.elapsed, moment.done, moment.total, moment.expected, moment.line)
 
     try:
-        made = build_package(package, tools, progress=tell)
+        made = build_package(package, replace(tools, diagnose=reader), progress=tell)
     except BuildFailed as problem:
         # The template builds under its own name; people know the package.
         problem.message = problem.message.replace(package.recipe.name, package.name, 1)
+        explain(problem, reader)
         raise
     finally:
         line.close()
@@ -119,7 +104,7 @@ def build_item(pip: Pip, plan: Plan, item: PlanItem) -> Made:
     recipe = resolve_for_build(
         context.book, name, item.version, context.recipe_context(torch=torch, name=name), jobs=tools.jobs, env=context.env
     )
-    with tempfile.TemporaryDirectory(prefix="rocmpip-source-") as folder:
+    with TemporaryFolder(prefix="rocmpip-source-") as folder:
         source = None if recipe.source.kind == "git" else _source(pip, item, Path(folder))
         return run_build(Package(item.name, item.version, recipe, source), tools)
 
@@ -140,7 +125,7 @@ def overlay(pip: Pip, requires: Sequence[str], *, folder: str = "") -> Iterator[
 
     context = pip.session.context
     command = pip_command(context.target)
-    with tempfile.TemporaryDirectory(prefix="rocmpip-overlay-") as name:
+    with TemporaryFolder(prefix="rocmpip-overlay-") as name:
         work = Path(name)
         log = Log(work / "overlay.log")
         try:

@@ -71,6 +71,8 @@ class BuildFailed(RocmpipError):
     exit_code = 41
     slug = "build-failed"
     meaning = "a build failed, or the wheel it made is not what was asked for"
+    finding: object | None = None
+    """What the rules found in its log (diagnose's Finding), for the journal."""
 
 
 class NetworkError(RocmpipError):
