@@ -11,7 +11,7 @@ _GOOD = re.compile(
     r"|\[100%\] Built target|exporting to image|naming to |writing image |Install the project|All checks passed"
     r"|Building wheel for \S+ (?:\([^)]{1,40}\))?(?:: finished with status 'done'| \.\.\. done)|removing build/bdist"
     r"|Complete!$|Setup complete|done in \d+|exit(?:ed with)? (?:code|status)[ :=]+0\b|test result: ok"
-    r"|adding '[^']{1,200}\.dist-info/RECORD')"
+    r"|adding '[^']{1,200}\.dist-info/RECORD'|config\.status: (?:creating|executing) |configure: exit 0)"
 )
 _LAST_STEP = re.compile(r"\[(\d{1,6})/(\d{1,6})\] ")
 _BAD = re.compile(
@@ -67,7 +67,7 @@ _WORTH = (
 )
 _FIRST = re.compile(r"error: |Error: |fatal|Exception: |undefined|Killed|Aborted|core dumped|错误")
 _PACKAGE = re.compile(
-    r"(?:[Bb]uilding wheel for|Failed to (?:download and )?build:?|Failed building wheel for) [`'\"]?([A-Za-z][A-Za-z0-9._-]{0,60}?)(?=[`'\"=\s]|$)"
+    r"(?:satisfies the requirement|[Bb]uilding wheel for|Failed to (?:download and )?build:?|Failed building wheel for) [`'\"]?([A-Za-z][A-Za-z0-9._-]{0,60}?)(?=[`'\"=\s]|$)"
 )
 MOST = 12
 
@@ -104,7 +104,7 @@ class Outcome:
         """What was being built, as pip or uv says."""
 
     def see(self, number: int, text: str, *, probe: bool) -> None:
-        if not self.package and "uild" in text and (match := _PACKAGE.search(text)):
+        if not self.package and ("uild" in text or "satisfies the requirement" in text) and (match := _PACKAGE.search(text)):
             self.package = match[1]
         if _GOOD.match(text) or (text[0] == "[" and _is_last_step(text)):
             self._good = number
