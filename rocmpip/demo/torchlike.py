@@ -12,7 +12,7 @@ _PURE = ("filelock", "typing-extensions>=4.10.0", "sympy>=1.13.3", "networkx>=2.
 _INIT = '''\
 """A stand-in: it says which build it is and computes nothing."""
 
-from torch import cuda, version
+from torch import _C, cuda, version
 
 __version__ = version.__version__
 '''
@@ -28,6 +28,10 @@ def device_count():
     return 0
 
 
+def get_arch_list():
+    return []  # as the real one where no GPU is seen
+
+
 def _is_compiled():
     return version.cuda is not None or version.hip is not None
 
@@ -38,6 +42,14 @@ def get_device_properties(index=0):
 
 get_device_name = current_device = get_device_properties
 """
+
+
+_C = """\
+def _cuda_getArchFlags():
+    return {flags!r}
+"""
+ARCHS = ("gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1101")
+"""What the stand-in for a ROCm build says it has kernels for: pytorch.org's list for ROCm 6.4, in short."""
 
 
 def hip_version(rocm: str) -> str:
@@ -53,8 +65,10 @@ def torch_wheel(
     """One torch. ``rocm`` or ``cuda`` is what it was built for; neither is a CPU build."""
     hip = repr(hip_version(rocm)) if rocm else "None"
     told = f'__version__ = "{version}"\ndebug = False\ncuda = {cuda or None!r}\nhip = {hip}\ngit_version = "0" * 40\n'
+    flags = " ".join(ARCHS if rocm else ("sm_80", "sm_90"))
     files = {
         "torch/__init__.py": _INIT,
+        "torch/_C.py": _C.format(flags=flags if rocm or cuda else None),
         "torch/version.py": told,
         "torch/cuda.py": _CUDA,
         "torch/utils/__init__.py": "",

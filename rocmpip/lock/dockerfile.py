@@ -156,7 +156,7 @@ import sys, torch
 version, hip = torch.__version__, torch.version.hip
 if not hip:
     sys.exit("torch " + version + " is no ROCm build: torch.version.hip is " + repr(hip))
-archs = list(torch.cuda.get_arch_list()) or (getattr(torch._C, "_cuda_getArchFlags", str)() or "").split()
+archs = list(getattr(torch.cuda, "get_arch_list", list)()) or (getattr(torch._C, "_cuda_getArchFlags", str)() or "").split()
 known = sorted({arch.split(":")[0] for arch in archs})
 missing = [gfx for gfx in sys.argv[1:] if gfx not in known]
 if missing:
