@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from rocmpip.app import family, plain
 from rocmpip.app.command import guarded, passes_through, plain_pip
 from rocmpip.app.context import Context, gather
+from rocmpip.app.devices import complete
 from rocmpip.app.lines import line_text
 from rocmpip.app.pip_child import Pip
 from rocmpip.app.session import Session, open_session, terminated_as_interrupt
 from rocmpip.app.solve import family_constraints
 from rocmpip.model.errors import NoPlan
+from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.report import say
 
 
@@ -46,12 +47,13 @@ def run_pip_behind(session: Session) -> int:
         choice = policy.family.get()
         for reason in choice.because:
             say.step(reason)
-    with session.router() as router, tempfile.TemporaryDirectory(prefix="rocmpip-pip-") as folder:
+    with session.router() as router, TemporaryFolder(prefix="rocmpip-pip-") as folder:
         pip = Pip(session, Path(folder), router.url, json=context.ours.json)
         if plain.in_own_words(session):
             code = plain.run_routed(pip, held)
         else:
             code = pip.run(command, arguments(session, Path(folder), held))
+        code = code or complete(pip)
         problems = [problem for problem in router.errors if isinstance(problem, NoPlan)]
         forbidden = router.forbidden
     if not code and command == "install":
@@ -98,6 +100,8 @@ def arguments(session: Session, folder: Path, held: dict[str, str]) -> list[str]
             extras = sorted({*line.extras, *choice.extras.get(line.name, ())})
             text = f"{line.name}{'[' + ','.join(extras) + ']' if extras else ''}=={choice.pins[line.name]}"
             text += f" ; {line.marker}" if line.marker else ""
+        elif line.path and line.text.lower().startswith("file:") and not line.editable:
+            text = line.text  # its fragment may hold a hash
         elif line.hashes:
             text += "".join(f" --hash={one}" for one in line.hashes)
         if line.origin == "command line" and not line.editable and not line.config_settings and not line.hashes:

@@ -163,6 +163,20 @@ def alias_for(name: str, choice: FamilyChoice) -> Synthetic | None:
     return alias_wheel("triton", version.partition("+")[0], f"{real}=={version}")
 
 
+def rocm_style(context: Context, choice: FamilyChoice | None) -> str:
+    """The style of the chosen index: its ``rocm`` is split by GPU family on AMD's older ones, by device on all others."""
+    if choice is None:
+        return "thin"
+    return next((family.style for family in context.catalogue.families if family.name == choice.family), "thin")
+
+
+def rocm_environment(context: Context, choice: FamilyChoice | None) -> dict[str, str]:
+    """What a build of AMD's ``rocm`` needs so that it does not look at the machine. Also where the choice is still to come."""
+    from rocmpip.plan.family import rocm_build_env
+
+    return rocm_build_env(context.platform.gfx_targets, style=rocm_style(context, choice))
+
+
 def rocm_page(choice: FamilyChoice, context: Context, client: Pages) -> Route:
     """``rocm`` is an sdist whose setup.py looks at the GPU: its page holds our static metadata, narrowed to the target GPUs."""
     from rocmpip.app.policy import version_of
@@ -173,12 +187,28 @@ def rocm_page(choice: FamilyChoice, context: Context, client: Pages) -> Route:
     if isinstance(page, Absent):
         return Route("rocm", "family", because=f"{choice.family} has no rocm package")
     pin = choice.pins.get("rocm", "")
+    targets = context.platform.gfx_targets
     synthetic: list[Synthetic] = []
     for version in sorted({v for file in page.files if (v := version_of(file.filename)) is not None}):
         if pin and version != Version(pin):
             continue
         if not pin and (version.is_prerelease or version.release[:2] != choice.rocm.minor):
             continue
-        metadata = rocm_metadata(str(version), gfx=context.platform.gfx_targets)
+        # A post-release may mend rocm alone: then its parts have no release of that version.
+        has = _parts(choice, targets, client) if version.is_postrelease else None
+        metadata = rocm_metadata(str(version), gfx=targets, style=rocm_style(context, choice), has=has)
         synthetic.append(virtual_wheel("rocm", str(version), metadata))
     return Route("rocm", "family", synthetic=tuple(synthetic), because="static metadata, device packages of this GPU only")
+
+
+def _parts(choice: FamilyChoice, targets: Sequence[str], client: Pages) -> dict[str, tuple[str, ...]]:
+    """Part of the SDK → versions that the index holds."""
+    from rocmpip.app.policy import version_of
+
+    names = ["rocm-sdk-core", "rocm-sdk-libraries", "rocm-sdk-devel", *(f"rocm-sdk-device-{gfx}" for gfx in targets)]
+    pages = {name: client.page(choice.index_url, name) for name in names}
+    return {
+        name: tuple(str(version) for file in page.files if (version := version_of(file.filename)) is not None)
+        for name, page in pages.items()
+        if not isinstance(page, Absent)
+    }

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rocmpip.app.devices import complete
 from rocmpip.app.lines import line_text
 from rocmpip.model.errors import InputError
 from rocmpip.model.packages import RequirementLine, normalise
@@ -110,22 +111,7 @@ def install_loose(pip: Pip, plan: Plan, lines: Sequence[RequirementLine]) -> int
             break
         say.step(f"{lines[number].text}: built against the installed torch, without build isolation")
         code = _install_project(pip, context, lines[number], project)
-    return code or _device_packages(pip, plan)
-
-
-def _device_packages(pip: Pip, plan: Plan) -> int:
-    """A torch that came along with what pip resolved itself: its GPU's packages, which no requirement of it names."""
-    from rocmpip.target.environment import installed
-
-    choice = pip.session.policy.family.made
-    planned = {item.name for item in plan.items}
-    if choice is None or "torch" in planned or not choice.extras.get("torch"):
-        return 0
-    here = {dist.name: dist.version for dist in installed(pip.session.context.target.site_packages)}
-    torch = here.get("torch", "")
-    if torch != choice.pins.get("torch"):
-        return 0
-    return pip.install([f"torch[{','.join(choice.extras['torch'])}]=={torch}"])
+    return code or complete(pip)
 
 
 def _install_project(pip: Pip, context: Context, line: RequirementLine, project: Project) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rocmpip.app.family import alias_for
+from rocmpip.app.family import alias_for, rocm_environment
 from rocmpip.app.lines import line_text
 from rocmpip.app.policy import pinned_route
 from rocmpip.app.session import Session
@@ -16,6 +15,7 @@ from rocmpip.model.packages import File
 from rocmpip.model.plan import Plan, PlanItem
 from rocmpip.model.redact import redact
 from rocmpip.model.request import IndexOptions
+from rocmpip.model.temporary import TemporaryFolder
 
 _DROPPED = frozenset(("--no-deps", "--upgrade", "-U", "--force-reinstall", "--require-hashes", "--dry-run"))
 _WITH_VALUE = frozenset(("--uploaded-prior-to",))
@@ -41,18 +41,10 @@ class Pip:
         empty = self.folder / "empty"
         empty.mkdir(exist_ok=True)
         env = neutral_environment(context.env, router_url=self.url, empty_folder=str(empty), index=context.request.index)
-        env.update(self._rocm_environment())
+        env.update(rocm_environment(context, self.session.policy.family.made))
         env["ROCMPIP_LOOKING"] = looking(context.request.index)
         env.update(extra or {})
         return env
-
-    def _rocm_environment(self) -> dict[str, str]:
-        choice = self.session.policy.family.made
-        if choice is None:
-            return {}
-        from rocmpip.plan.family import rocm_build_env
-
-        return dict(rocm_build_env(self.session.context.platform.gfx_targets))
 
     def install(
         self, lines: Sequence[str], *, flags: Sequence[str] = (), env: Mapping[str, str] | None = None, silent: bool = False
@@ -135,7 +127,7 @@ def pinned_pip(session: Session, plan: Plan, *, json: bool, metadata: bool = Fal
             synthetic["triton"] = alias
             files.pop("triton", None)
     route = pinned_route(files, synthetic, session.policy.route)
-    with tempfile.TemporaryDirectory(prefix="rocmpip-act-") as folder, session.router(route) as router:
+    with TemporaryFolder(prefix="rocmpip-act-") as folder, session.router(route) as router:
         yield Pip(session, Path(folder), router.url, json), files
 
 

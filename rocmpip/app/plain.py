@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmpip.model.plan import Plan
+from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.plan.asked import read_filename
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def own_words(session: Session, folder: Path, held: Mapping[str, str], *, routed
 
 def run_routed(pip: Pip, held: Mapping[str, str]) -> int:
     """pip in the user's words, environment and configuration, with the router in the place of every index and find-links place."""
+    from rocmpip.app.family import rocm_environment
     from rocmpip.app.pip_child import looking
     from rocmpip.target.pip import pip_command
     from rocmpip.target.run import routed_environment, run_pip
@@ -91,6 +93,8 @@ def run_routed(pip: Pip, held: Mapping[str, str]) -> int:
     empty = pip.folder / "empty"
     empty.mkdir(exist_ok=True)
     env = routed_environment(context.env, router_url=pip.url, empty_folder=str(empty))
+    # What pip resolves itself may bring torch along.
+    env.update(rocm_environment(context, pip.session.policy.family.made))
     env["ROCMPIP_LOOKING"] = looking(context.request.index)
     return run_pip(
         pip_command(context.target),
@@ -103,13 +107,12 @@ def run_routed(pip: Pip, held: Mapping[str, str]) -> int:
 
 def run_unrouted(session: Session, held: Mapping[str, str]) -> int:
     """--no-index: pip in the user's words, with no index to stand before; returns its exit code."""
-    import tempfile
 
     from rocmpip.target.pip import pip_command
     from rocmpip.target.run import run_pip
 
     context = session.context
     env = {name: value for name, value in context.env.items() if name != "PIP_PYTHON"}
-    with tempfile.TemporaryDirectory(prefix="rocmpip-pip-") as folder:
+    with TemporaryFolder(prefix="rocmpip-pip-") as folder:
         words = own_words(session, Path(folder), held, routed=False)
         return run_pip(pip_command(context.target), [context.request.command, *words], env=env, cwd=context.cwd)

@@ -317,15 +317,12 @@ def standalone_context(env: Mapping[str, str]) -> Context:
     return gather("install", [], env=env, empty=True)
 
 
-def standalone_route(env: Mapping[str, str]) -> Callable[[str], Route]:
+def standalone_policy(context: Context, client: Pages) -> Policy:
     """The routing of ``rocmpip router`` and ``rocmpip run``: this machine's truth for any request.
 
     The right torch that the target already has is held; recipe packages come as ready wheels, wheelhouse builds or source.
     """
     from rocmpip.app.family import held_family
-    from rocmpip.app.open_client import open_client
 
-    context = standalone_context(env)
-    client = open_client(context)
     asked = Asked()
-    return Policy(context, asked, client, held=held_family(context, asked), virtual=False).route
+    return Policy(context, asked, client, held=held_family(context, asked), virtual=False)

@@ -7,17 +7,23 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
+from rocmpip.app.devices import WithDevices
+from rocmpip.app.family import rocm_environment
 from rocmpip.model.errors import UsageError
 from rocmpip.model.request import IndexOptions
+from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.report import envelope, say
 from rocmpip.router.server import Asked, Router
+
+if TYPE_CHECKING:
+    from rocmpip.app.context import Context
 
 # Runs before the command itself: the kernel ends it when we die, whatever we die of (prctl PR_SET_PDEATHSIG, SIGTERM).
 _LEASH = (
@@ -50,11 +56,12 @@ def run(env: Mapping[str, str], command: Sequence[str]) -> int:
     if program is None:
         raise UsageError(f"{command[0]} is not found", why="no such program on PATH", hint="check the spelling")
     with (
-        tempfile.TemporaryDirectory(prefix="rocmpip-run-") as folder,
+        TemporaryFolder(prefix="rocmpip-run-") as folder,
         _signals() as ended,
-        _open(env, 0, tell=_told) as (router, index),
+        _open(env, 0, tell=_told) as (router, context),
     ):
-        child_env = command_environment(env, router.url, folder=Path(folder), index=index)
+        child_env = command_environment(env, router.url, folder=Path(folder), index=context.request.index)
+        child_env.update(rocm_environment(context, None))
         words = [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid()), program, *command[1:]]
         with subprocess.Popen(words, env=child_env) as child:
             ended.pass_on_to(child)
@@ -75,16 +82,18 @@ def command_environment(env: Mapping[str, str], url: str, *, folder: Path, index
 
 
 @contextmanager
-def _open(env: Mapping[str, str], port: int, *, tell: Callable[[Asked], None]) -> Iterator[tuple[Router, IndexOptions]]:
-    """The router with this machine's routing, and how the user reaches servers."""
+def _open(env: Mapping[str, str], port: int, *, tell: Callable[[Asked], None]) -> Iterator[tuple[Router, Context]]:
+    """The router with this machine's routing, and the machine's facts."""
     from rocmpip.app.open_client import open_client
-    from rocmpip.app.policy import standalone_context, standalone_route
+    from rocmpip.app.policy import standalone_context, standalone_policy
 
     context = standalone_context(env)
     client = open_client(context)
+    policy = standalone_policy(context, client)
     try:
-        with Router(standalone_route(env), client, port=port, tell=tell) as router:
-            yield router, context.request.index
+        seen = WithDevices(client, lambda: policy, told=say.warning)
+        with Router(policy.route, seen, port=port, tell=tell, metadata=seen.metadata_for) as router:
+            yield router, context
     finally:
         client.close()
 

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from rocmpip.app.context import Context
+from rocmpip.app.devices import WithDevices
 from rocmpip.app.policy import Policy
 from rocmpip.model.errors import Interrupted
 from rocmpip.model.routing import Route
@@ -36,7 +37,8 @@ class Session:
     @contextmanager
     def router(self, route: Callable[[str], Route] | None = None) -> Iterator[Router]:
         """A router for the life of the block; by default with this session's policy."""
-        router = Router(route or self.policy.route, self.client)
+        client = WithDevices(self.client, lambda: self.policy)
+        router = Router(route or self.policy.route, client, metadata=client.metadata_for)
         router.start()
         try:
             yield router

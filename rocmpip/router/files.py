@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
@@ -23,13 +23,22 @@ _ON = ("content-range", "etag", "last-modified", "accept-ranges")
 class Files:
     """Which files have a link of ours, and what it answers. Safe for threads."""
 
-    def __init__(self, client: Upstream, root: str, *, stream: bool, hollow: bool) -> None:
+    def __init__(
+        self,
+        client: Upstream,
+        root: str,
+        *,
+        stream: bool,
+        hollow: bool,
+        metadata: Callable[[File, str], bytes] | None = None,
+    ) -> None:
         """``root``: the URL below which file links live, with a slash at its end. ``stream``: hand on files with credentials.
-        ``hollow``: answer for wheels with their metadata alone."""
+        ``hollow``: answer for wheels with their metadata alone. ``metadata``: of a file for a user agent, else the client's."""
         self._client = client
         self._root = root
         self._stream = stream
         self._hollow = hollow
+        self._metadata = metadata or (lambda file, agent: client.metadata(file))
         self._lock = threading.Lock()
         self._known: dict[str, File | Synthetic] = {}
 
@@ -80,7 +89,8 @@ class Files:
         if known is None or filename.removesuffix(".metadata") != known.filename:
             return NOT_FOUND
         if filename != known.filename:
-            data = known.metadata if isinstance(known, Synthetic) else self._client.metadata(known)
+            agent = question.headers.get("user-agent", "")
+            data = known.metadata if isinstance(known, Synthetic) else self._metadata(known, agent)
             return Reply(200, data, (("Content-Type", "application/octet-stream"),))
         if isinstance(known, Synthetic):
             if known.content is None:

@@ -58,7 +58,8 @@ class Router:
     ``hollow`` is for dry runs: every wheel of a server is answered with its metadata alone, for pip before 25.3 downloads what it
     only plans (gigabytes of torch). ``file_of`` has the true hashes; nothing may be installed from such a router.
 
-    ``tell`` is called with each record as it is made, in the thread that made it.
+    ``tell`` is called with each record as it is made, in the thread that made it. ``metadata`` may give a file other metadata
+    than the client's, for the user agent that asks.
 
     Use it as a context manager, or call ``start`` and ``close``.
     """
@@ -74,6 +75,7 @@ class Router:
         stream: bool = True,
         hollow: bool = False,
         tell: Callable[[Asked], None] | None = None,
+        metadata: Callable[[File, str], bytes] | None = None,
     ) -> None:
         if token is not None and not _TOKEN.match(token):
             raise UsageError("the router's token must have at least 16 letters, digits, - or _")
@@ -84,6 +86,7 @@ class Router:
         self._stream = stream
         self._hollow = hollow
         self._tell = tell
+        self._metadata = metadata
         self._answers: Once[str, _Answer] = Once()
         self._lock = threading.Lock()
         self._asked: list[Asked] = []
@@ -103,7 +106,7 @@ class Router:
                 hint="name another port, or 0 for any free one",
             ) from None
         self._server = server
-        self._files = Files(self._client, f"{self._root}files/", stream=self._stream, hollow=self._hollow)
+        self._files = Files(self._client, f"{self._root}files/", stream=self._stream, hollow=self._hollow, metadata=self._metadata)
         server.start()
         return self
 
