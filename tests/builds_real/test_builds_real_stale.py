@@ -16,6 +16,7 @@ import pytest
 
 from rocmpip.elf import code_objects, examine_wheel, needed
 from tests.support.build_machine import EXTENSION, Machine
+from tests.support.commands import envelope, rocmpip
 from tests.support.environments import site_packages
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow, pytest.mark.pip]
@@ -92,10 +93,9 @@ def test_the_stale_trap(machine: Machine, tmp_path: Path) -> None:
     assert told["result"]["built"] == ["hip-extension 1.0"] and targets(machine) == {"gfx90a"}
     assert "recipe" in because(told)
 
-    house = machine.run("wheelhouse", "list", "--json")
-    kept = json.loads(house.stdout)["result"]["wheels"]
-    assert len(kept) == 5
-    assert json.loads(machine.run("wheelhouse", "verify", "--json").stdout)["ok"]
+    told = envelope(rocmpip("wheelhouse", "list", "--json", env=machine.env))
+    assert len(told["result"]["wheels"]) == 5
+    assert rocmpip("wheelhouse", "verify", env=machine.env).returncode == 0
 
 
 def test_a_local_folder_for_two_gpus(machine: Machine, tmp_path: Path) -> None:
