@@ -11,6 +11,7 @@ from rocmpip.app.family import alias_for, rocm_environment
 from rocmpip.app.lines import line_text
 from rocmpip.app.policy import pinned_route
 from rocmpip.app.session import Session
+from rocmpip.index.default import DEFAULT_INDEX
 from rocmpip.model.packages import File
 from rocmpip.model.plan import Plan, PlanItem
 from rocmpip.model.redact import redact
@@ -99,7 +100,8 @@ class Pip:
 
 def looking(index: IndexOptions) -> str:
     """pip's line about where it looks, for the user's own places; "" when those are the default ones, as in pip."""
-    places = ", ".join(redact(url) for url in (index.index_url, *index.extra_index_urls) if url)
+    main = index.index_url or (DEFAULT_INDEX if index.extra_index_urls else "")
+    places = ", ".join(redact(url) for url in (main, *index.extra_index_urls) if url)
     links = ", ".join(redact(place) for place in index.find_links)
     lines = [f"Looking in indexes: {places}"] if places and not index.no_index else []
     if links:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _START = """\
 import sys
-if sys.path[:1] == [""]: del sys.path[0]
+if sys.path[:1] == [""]: sys.path[0] = sys.executable.rpartition("/")[0]
 import os, runpy
 os.environ.pop("_ROCMPIP_BECOMING", None)
 sys.argv[0] = "pip"
@@ -27,7 +27,8 @@ def become():
     else: runpy.run_module("pip", run_name="__main__")
 """
 """What a foreign interpreter runs: its own pip if it has one, else ours. The folder of "" (the working directory) must not
-be searched, and pip's usage lines say what argv[0] says."""
+be searched; the interpreter's own folder stands in its place, as when the pip command is run, because pip drops a first entry
+that is the working directory, and PYTHONPATH may name that. pip's usage lines say what argv[0] says."""
 
 RUNNER = _START + "become()\n"
 

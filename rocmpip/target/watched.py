@@ -19,7 +19,8 @@ import sys
 
 # The folder of this file must not be searched: it has a module named pip.
 if sys.path and sys.path[0] == __file__.rpartition("/")[0]:
-    del sys.path[0]
+    # In its place what stands there when the pip command is run: pip drops a first entry that is the working directory.
+    sys.path[0] = sys.executable.rpartition("/")[0]
 
 import os
 import runpy
