@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from rocmpip.lock.model import Entry, Lock, strongest
-from rocmpip.lock.text import Written, install_command, is_pylock
+from rocmpip.lock.text import HASH, Written, install_command, is_pylock
 from rocmpip.model.errors import InputError
 from rocmpip.model.packages import File, normalise
 from rocmpip.model.redact import bare_url
@@ -43,7 +43,7 @@ def _package(entry: Entry, lock: Lock, path: str) -> dict[str, Any]:
         row["archive"] = {"url": bare_url(entry.url), "hashes": _hashes(entry.files[0], entry)}
         return row
     row["version"] = entry.version
-    if entry.requires_python:
+    if _readable(entry.requires_python):
         row["requires-python"] = entry.requires_python
     names = {other.name for other in lock.entries}
     needs = [{"name": name} for name in entry.requires if name in names]
@@ -84,7 +84,20 @@ def _hashes(file: File, entry: Entry) -> dict[str, str]:
     names = strongest(file)
     if not names:
         raise InputError(f"{entry.name} {entry.version} has no hash", why=f"{file.filename} is published without one")
+    for name in names:
+        if not HASH.match(f"{name}:{file.hashes[name]}"):
+            raise InputError(f"{entry.name} {entry.version} has a hash that is none: {file.hashes[name][:80]!r}")
     return {name: file.hashes[name] for name in names}
+
+
+def _readable(requires_python: str) -> bool:
+    """What an index says of Python may be no specifier (it counts as fitting then, as in pip), and a lock takes only one."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        return bool(SpecifierSet(requires_python))
+    except InvalidSpecifier:
+        return False
 
 
 def read(text: str, path: str = "pylock.toml") -> Written:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocmpip.demo.sysroot import write_sysroot
-from rocmpip.lock import text
+from rocmpip.lock import pylock, text
 from tests.support.commands import rocmpip
 from tests.support.kfd import GPUS
 from tests.support.replica import Replica
@@ -84,3 +84,22 @@ def test_the_same_lock_again_asks_nobody_until_the_machine_or_a_recipe_changes(m
     assert machine.lock()[1] > 0
     assert machine.lock()[1] == 0
     assert machine.lock(MAX_JOBS="7")[1] > 0  # a variable that a recipe names
+
+
+@pytest.mark.parametrize(
+    ("words", "python", "platform"),
+    [
+        (("--python-version", "3.10"), "3.10", "linux_x86_64"),
+        (("--python-version", "313"), "3.13", "linux_x86_64"),
+        (("--python-version", "3.14", "--platform", "manylinux_2_28_x86_64"), "3.14", "manylinux_2_28_x86_64"),
+    ],
+)
+def test_another_python_without_a_gpu_at_hand(machine: Machine, words: tuple[str, ...], python: str, platform: str) -> None:
+    write_sysroot(machine.folder / "laptop", [], "")
+    laptop = {"ROCMPIP_SYSROOT": str(machine.folder / "laptop")}
+    machine.lock("--gfx", "gfx942", "--rocm", "6.4", "-o", "pylock.toml", *words, **laptop)
+    written = pylock.read((machine.folder / "pylock.toml").read_text())
+    assert written.pins["torch"] == "2.9.1+rocm6.4"
+    assert (written.coordinates["python"], written.coordinates["platform"]) == (python, platform)
+    tags = f"cp{python.replace('.', '')}-cp{python.replace('.', '')}-manylinux_2_28_x86_64.whl"
+    assert tags in (machine.folder / "pylock.toml").read_text()
