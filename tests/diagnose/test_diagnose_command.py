@@ -92,3 +92,15 @@ def test_a_users_rule(machine: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(rule)
     done = rocmpip("diagnose", str(tmp_path / "log"), "--rules", str(tmp_path / "mine.toml"), env=machine)
     assert "cause    No flux." in done.stdout
+
+
+def test_reading_changes_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    log = tmp_path / "x.log"
+    log.write_text("RuntimeError: HIP error: invalid device function\n")
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "ROCMPIP_SYSROOT": str(home)}
+    for words in (("diagnose", str(log)), ("journal", "list"), ("journal", "search", "hip"), ("journal", "export", "-")):
+        done = subprocess.run([sys.executable, "-m", "rocmpip", *words], env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert list(home.rglob("*")) == []
