@@ -87,7 +87,7 @@ def test_a_thousand_nodes_and_names_that_are_none(sysroot: Sysroot) -> None:
     for number in range(2, 1001):
         shutil.copytree(nodes / "1", nodes / str(number))
     for name in (b"\xff\xfe", b"\x1b[31m", b"9" * 200, b"..x"):
-        os.mkdir(os.fsencode(nodes) + b"/" + name)
+        Path(os.fsdecode(os.fsencode(nodes) + b"/" + name)).mkdir()
     _, told, _ = detect(root)
     assert len(told["result"]["gpus"]) == 1000 and told["result"]["gfx_targets"] == ["gfx942"]
 
