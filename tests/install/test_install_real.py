@@ -168,6 +168,9 @@ def test_a_failing_build_keeps_torch_and_the_same_command_resumes(machine: Machi
     log = re.search(r"\S+/logs/broken-torch-ext\S+\.log", done.stderr)
     assert log is not None and "rocm_thing" in Path(log.group(0)).read_text()
     told = machine.json("install", "broken-torch-ext", code=41)
+    listed = rocmpip("journal", "list", "--json", env=machine.env, cwd=machine.folder)
+    (row,) = json.loads(listed.stdout)["result"]["entries"]
+    assert row["package"] == "broken-torch-ext" and "rocm_thing" in row["error"] and row["seen"] == 2
     assert told["errors"][0]["code"] == 41 and told["ok"] is False
 
 
