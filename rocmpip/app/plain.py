@@ -62,7 +62,9 @@ def finds_ours_locally(session: Session) -> bool:
     """True when a find-links place holds the torch family, a CUDA package or one with a recipe: not for pip to choose from."""
     context = session.context
     names = {
-        read_filename(file.filename)[0] for place in context.request.index.find_links for file in session.client.find_links(place)
+        read_filename(file.filename)[0]
+        for place in context.request.index.find_links
+        for file in session.client.find_links(place)
     }
     return any(
         context.catalogue.is_family(name) or context.catalogue.forbidden(name) or context.book.get(name) is not None

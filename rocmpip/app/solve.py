@@ -77,7 +77,9 @@ class TargetSource(IndexSource):
                 version = release(dist.version)
             except ValueError:
                 continue
-            candidate = Candidate(name, version, origin="installed", metadata=Metadata(dist.requires_dist, provides_extra=dist.provides_extra))
+            candidate = Candidate(
+                name, version, origin="installed", metadata=Metadata(dist.requires_dist, provides_extra=dist.provides_extra)
+            )
             self._held[name] = InstalledFirst(candidate, partial(super().candidates, name))
 
     def candidates(self, name: str) -> Listing:

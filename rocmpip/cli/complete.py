@@ -69,4 +69,3 @@ def _offer(words: Iterable[str], current: str) -> None:
     if found:
         sys.stdout.write("\n".join(found) + "\n")
         sys.stdout.flush()
-

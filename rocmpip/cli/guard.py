@@ -14,7 +14,9 @@ from rocmpip.report import envelope, say
 
 
 def _python_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option("--python", default="", metavar="PATH", help="The environment: its interpreter or its folder.")(function)
+    return click.option("--python", default="", metavar="PATH", help="The environment: its interpreter or its folder.")(
+        function
+    )
 
 
 @click.group("guard")

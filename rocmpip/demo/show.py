@@ -243,7 +243,11 @@ def _plan(stage: Stage) -> None:
     rows = sorted(stage.story.plan, key=lambda row: not row["direct"])
     told = stage.story.family.get("because", ())
     cells = [
-        [row["action"], f"{row['name']} {row['version']}", stage.short("; ".join(why for why in row["because"] if why not in told))]
+        [
+            row["action"],
+            f"{row['name']} {row['version']}",
+            stage.short("; ".join(why for why in row["because"] if why not in told)),
+        ]
         for row in rows
     ]
     for line in table(cells):

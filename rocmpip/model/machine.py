@@ -131,7 +131,7 @@ class Platform:
 
     @property
     def state(self) -> str:
-        """"gpu" (targets known), "rocm" (ROCm but no GPU known), or "none"."""
+        """ "gpu" (targets known), "rocm" (ROCm but no GPU known), or "none"."""
         if self.gfx_targets:
             return "gpu"
         return "rocm" if self.rocm is not None else "none"

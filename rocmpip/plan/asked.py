@@ -146,9 +146,7 @@ def _specifiers(line: RequirementLine) -> SpecifierSet:
     try:
         return SpecifierSet(line.specifier)
     except InvalidSpecifier as problem:  # the reader of requirements lets none through; stay kind if one slips by
-        raise NoPlan(
-            f"{line.text!r} ({line.origin}) has a version specifier that cannot be read", why=str(problem)
-        ) from None
+        raise NoPlan(f"{line.text!r} ({line.origin}) has a version specifier that cannot be read", why=str(problem)) from None
 
 
 def _refuse_foreign(

@@ -65,9 +65,7 @@ class Facts:
     """Extra words for a name."""
 
 
-def requirements_of(
-    requires_dist: Iterable[str], extras: Iterable[str], environment: Mapping[str, str]
-) -> list[Requirement]:
+def requirements_of(requires_dist: Iterable[str], extras: Iterable[str], environment: Mapping[str, str]) -> list[Requirement]:
     """The requirements that hold for these extras in this environment; unreadable ones are passed over."""
     wanted = ("", *extras)
     result: list[Requirement] = []
@@ -150,9 +148,7 @@ def _item(name: str, resolved: Resolved | None, parents: Sequence[str], facts: F
             because.append(f"held: {current.version} is the right build for this machine")
         else:
             because.append("already installed and fits")
-        return PlanItem(
-            name, current.version, "keep", "index", None, installed_version, tuple(because), bool(origin_text)
-        )
+        return PlanItem(name, current.version, "keep", "index", None, installed_version, tuple(because), bool(origin_text))
     recipe = facts.recipes.get(name, "")
     action, origin = "install", "url" if resolved.direct_url else "index"
     if name in facts.wheelhouse:
@@ -201,9 +197,7 @@ def _notes(facts: Facts) -> tuple[str, ...]:
     return facts.choice.notes if facts.choice else ()
 
 
-def leftovers(
-    installed: Iterable[str], needed: Iterable[str], forbidden: Callable[[str], str | None]
-) -> tuple[str, ...]:
+def leftovers(installed: Iterable[str], needed: Iterable[str], forbidden: Callable[[str], str | None]) -> tuple[str, ...]:
     """Installed CUDA packages that nothing of the plan needs any more: named, never removed unasked."""
     keep = set(needed)
     return tuple(sorted(name for name in installed if name not in keep and forbidden(name)))

@@ -106,7 +106,9 @@ class Router:
                 hint="name another port, or 0 for any free one",
             ) from None
         self._server = server
-        self._files = Files(self._client, f"{self._root}files/", stream=self._stream, hollow=self._hollow, metadata=self._metadata)
+        self._files = Files(
+            self._client, f"{self._root}files/", stream=self._stream, hollow=self._hollow, metadata=self._metadata
+        )
         server.start()
         return self
 

@@ -63,7 +63,9 @@ def read(path: Path) -> str | None:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text", why="pip refuses it too", hint="mend the file; it was not changed") from None
+        raise InputError(
+            f"{path} is not UTF-8 text", why="pip refuses it too", hint="mend the file; it was not changed"
+        ) from None
 
 
 def write(path: Path, text: str) -> None:
@@ -99,7 +101,9 @@ def sections_of(text: str, path: Path) -> dict[str, dict[str, str]]:
         return parse_pip_config(text, str(path))
     except InputError as problem:
         raise InputError(
-            f"{path} is no configuration file, and pip refuses it too", why=problem.why, hint="mend it first; it was not changed"
+            f"{path} is no configuration file, and pip refuses it too",
+            why=problem.why,
+            hint="mend it first; it was not changed",
         ) from None
 
 

@@ -219,9 +219,7 @@ def routed_environment(env: Mapping[str, str], *, router_url: str, empty_folder:
     Only for a request whose configuration names no proxy: pip would send the router's address to that.
     """
     result = {name: value for name, value in env.items() if name != "PIP_PYTHON"}
-    result.update(
-        PIP_INDEX_URL=router_url, PIP_EXTRA_INDEX_URL=router_url, PIP_FIND_LINKS=empty_folder, PIP_NO_INDEX="0"
-    )
+    result.update(PIP_INDEX_URL=router_url, PIP_EXTRA_INDEX_URL=router_url, PIP_FIND_LINKS=empty_folder, PIP_NO_INDEX="0")
     _proxies(result, None)
     return result
 

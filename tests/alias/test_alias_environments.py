@@ -135,7 +135,13 @@ def managed(tmp_path: Path) -> dict[str, str]:
 def test_a_managed_system_python_is_refused_in_pips_words(
     managed: dict[str, str], env: dict[str, str], gfx: str, tmp_path: Path
 ) -> None:
-    there = {**env, **managed, "ROCMPIP_GFX": gfx, "ROCMPIP_ROCM": "6.4" if gfx else "", "PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
+    there = {
+        **env,
+        **managed,
+        "ROCMPIP_GFX": gfx,
+        "ROCMPIP_ROCM": "6.4" if gfx else "",
+        "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+    }
     done = rocmpip("--python", BASE, "install", "torch", env=there)
     assert done.returncode == 1, done.stdout
     assert "error: externally-managed-environment" in done.stderr

@@ -65,7 +65,11 @@ def test_on_and_off_give_back_every_byte(text: str | None) -> None:
     ("text", "below", "expected"),
     [
         ("[global]\nconstraint = mine.txt\n", "", {"install": ["mine.txt"], "wheel": ["mine.txt"]}),
-        ("[global]\nconstraint =\n  a.txt\n  b.txt\ntimeout = 3", "", {"install": ["a.txt", "b.txt"], "lock": ["a.txt", "b.txt"]}),
+        (
+            "[global]\nconstraint =\n  a.txt\n  b.txt\ntimeout = 3",
+            "",
+            {"install": ["a.txt", "b.txt"], "lock": ["a.txt", "b.txt"]},
+        ),
         ("[global]\nretries = 1\n", "[global]\nconstraint=low.txt", {"install": ["low.txt"], "download": ["low.txt"]}),
         ("[install]\nuser = no\n", "[install]\nconstraint=low.txt", {"install": ["low.txt"], "wheel": []}),
         (None, "[global]\nconstraint=a\n[wheel]\nconstraint=b", {"install": ["a"], "wheel": ["b"]}),

@@ -30,7 +30,11 @@ def program(tmp_path: Path) -> Path:
 @pytest.fixture
 def env(clean_env: dict[str, str], venv: Callable[..., Path], tmp_path: Path) -> dict[str, str]:
     python = venv(with_pip=True)
-    return {**clean_env, "VIRTUAL_ENV": str(python.parent.parent), "PATH": f"{tmp_path / 'shims'}:{python.parent}:/usr/bin:/bin"}
+    return {
+        **clean_env,
+        "VIRTUAL_ENV": str(python.parent.parent),
+        "PATH": f"{tmp_path / 'shims'}:{python.parent}:/usr/bin:/bin",
+    }
 
 
 def run(program: Path | str, *words: str, env: dict[str, str], timeout: float = 60) -> subprocess.CompletedProcess[str]:
@@ -117,7 +121,9 @@ def test_the_note_says_how_it_comes_first(program: Path, env: dict[str, str], tm
 def test_real_pip_absent(shims: Path, env: dict[str, str], venv: Callable[..., Path]) -> None:
     """The shim is the only pip there is: an environment without pip is served by rocmpip's own."""
     bare = venv()
-    done = run(shims / "pip", "--version", env={**env, "VIRTUAL_ENV": str(bare.parent.parent), "PATH": f"{shims}:/usr/bin:/bin"})
+    done = run(
+        shims / "pip", "--version", env={**env, "VIRTUAL_ENV": str(bare.parent.parent), "PATH": f"{shims}:/usr/bin:/bin"}
+    )
     assert done.returncode == 0, done.stderr
     assert f"(python {MINOR})" in done.stdout
 

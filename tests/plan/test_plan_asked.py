@@ -37,8 +37,10 @@ def test_family_recipes_and_the_rest_are_told_apart() -> None:
         line("torch<3", name="torch", specifier="<3"),
         line("flash-attn==2.8.3", name="flash-attn", specifier="==2.8.3"),
         line("torchmetrics", name="torchmetrics"),
-        constraints=(line("torch!=2.7.0", name="torch", specifier="!=2.7.0", constraint=True),
-                     line("torchaudio<2.9", name="torchaudio", specifier="<2.9", constraint=True)),
+        constraints=(
+            line("torch!=2.7.0", name="torch", specifier="!=2.7.0", constraint=True),
+            line("torchaudio<2.9", name="torchaudio", specifier="<2.9", constraint=True),
+        ),
     )
     assert asked.family == {"torch": SpecifierSet(">=2.6,<3,!=2.7.0")}
     assert asked.family_constraints == {"torchaudio": SpecifierSet("<2.9")}
@@ -48,15 +50,20 @@ def test_family_recipes_and_the_rest_are_told_apart() -> None:
 
 
 def test_a_false_marker_takes_a_line_out_of_everything() -> None:
-    asked = sort(line('torch>=2.6 ; sys_platform == "win32"', name="torch", specifier=">=2.6", marker='sys_platform == "win32"'))
+    asked = sort(
+        line('torch>=2.6 ; sys_platform == "win32"', name="torch", specifier=">=2.6", marker='sys_platform == "win32"')
+    )
     assert not asked.family and not asked.plain and len(asked.off) == 1
 
 
 def test_files_named_by_url_or_path_are_read() -> None:
     asked = sort(
         line("./pkg-1.0-py3-none-any.whl", path="/x/pkg-1.0-py3-none-any.whl"),
-        line("torch @ https://h.example/torch-2.9.1%2Brocm6.4-cp312-cp312-linux_x86_64.whl", name="torch",
-             url="https://h.example/torch-2.9.1%2Brocm6.4-cp312-cp312-linux_x86_64.whl"),
+        line(
+            "torch @ https://h.example/torch-2.9.1%2Brocm6.4-cp312-cp312-linux_x86_64.whl",
+            name="torch",
+            url="https://h.example/torch-2.9.1%2Brocm6.4-cp312-cp312-linux_x86_64.whl",
+        ),
         line("-e .", path="/x", editable=True),
         line("git+https://h.example/x.git", url="git+https://h.example/x.git"),
     )
@@ -68,10 +75,16 @@ def test_files_named_by_url_or_path_are_read() -> None:
     ("text", "more", "word"),
     [
         ("nvidia-cublas-cu12", {"name": "nvidia-cublas-cu12"}, "CUDA package"),
-        ("https://h.example/torch-2.9.1%2Bcu128-cp312-cp312-linux_x86_64.whl",
-         {"url": "https://h.example/torch-2.9.1%2Bcu128-cp312-cp312-linux_x86_64.whl"}, "not a ROCm build"),
-        ("/x/torchvision-0.24.1-cp312-cp312-linux_x86_64.whl",
-         {"path": "/x/torchvision-0.24.1-cp312-cp312-linux_x86_64.whl"}, "not a ROCm build"),
+        (
+            "https://h.example/torch-2.9.1%2Bcu128-cp312-cp312-linux_x86_64.whl",
+            {"url": "https://h.example/torch-2.9.1%2Bcu128-cp312-cp312-linux_x86_64.whl"},
+            "not a ROCm build",
+        ),
+        (
+            "/x/torchvision-0.24.1-cp312-cp312-linux_x86_64.whl",
+            {"path": "/x/torchvision-0.24.1-cp312-cp312-linux_x86_64.whl"},
+            "not a ROCm build",
+        ),
     ],
 )
 def test_cuda_named_outright_is_refused(text: str, more: dict[str, str], word: str) -> None:

@@ -105,9 +105,7 @@ def test_closure_ends_on_cycles_and_keeps_extras() -> None:
     assert closure({"a": ()}, packages, LINUX) == {"a": ["b"], "b": ["a"], "c": ["b"]}
 
 
-@given(
-    st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple), max_size=6)
-)
+@given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple), max_size=6))
 def test_closure_reaches_all_and_ends(packages: dict[str, tuple[str, ...]]) -> None:
     reached = closure({"a": ()}, packages, LINUX)
     assert all(child in reached for name in reached for child in packages.get(name, ()))
