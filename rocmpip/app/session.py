@@ -15,10 +15,10 @@ from rocmpip.app.policy import Policy
 from rocmpip.model.errors import Interrupted
 from rocmpip.model.routing import Route
 from rocmpip.plan.asked import Asked
-from rocmpip.router.server import Router
 
 if TYPE_CHECKING:
     from rocmpip.index.client import Client
+    from rocmpip.router.server import Router
 
 
 @dataclass
@@ -38,6 +38,8 @@ class Session:
     def router(self, route: Callable[[str], Route] | None = None) -> Iterator[Router]:
         """A router for the life of the block; by default with this session's policy."""
         client = WithDevices(self.client, lambda: self.policy)
+        from rocmpip.router.server import Router
+
         router = Router(route or self.policy.route, client, metadata=client.metadata_for)
         router.start()
         try:
