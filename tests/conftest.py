@@ -10,12 +10,17 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from rocmpip.demo.surroundings import clean_environment
 from rocmpip.demo.sysroot import write_sysroot
 from tests.support.environments import make_venv
 from tests.support.kfd import GPUS
 from tests.support.replica import Replica
+
+# A loaded machine is slow to generate and to run: that is no fault of what is tested.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 IN_CI = os.environ.get("CI", "").lower() == "true"
 

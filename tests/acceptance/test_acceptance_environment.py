@@ -18,11 +18,12 @@ pytestmark = pytest.mark.pip
 def test_python_may_stand_before_and_after_a_command_of_pip(venv: Callable[..., Path], words: tuple[str, ...]) -> None:
     python = venv(with_pip=True)
     argv = [*words, str(python)] + ([] if words[0] == "list" else ["list"])
-    done = rocmpip(*argv, "--format=freeze")
+    freeze = ("--disable-pip-version-check", "--format=freeze")
+    done = rocmpip(*argv, *freeze)
     assert done.returncode == 0, done.stderr
     assert [line.partition("==")[0] for line in done.stdout.split()] == ["pip"]
     argv = [*(word + "=" + str(python) if word == "--python" else word for word in words)]
-    assert rocmpip(*argv, *([] if words[0] == "list" else ["list"]), "--format=freeze").stdout == done.stdout
+    assert rocmpip(*argv, *([] if words[0] == "list" else ["list"]), *freeze).stdout == done.stdout
 
 
 def test_amds_packages_of_one_gpu_are_installed_and_kept(replica: Replica, venv: Callable[..., Path], tmp_path: Path) -> None:

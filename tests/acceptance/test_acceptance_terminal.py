@@ -60,8 +60,12 @@ def on_a_terminal(command: list[str], env: dict[str, str]) -> tuple[int, str]:
     return process.returncode, seen.decode("utf-8", "replace")
 
 
-def test_pips_progress_colours_and_exit_code_reach_the_terminal(env: dict[str, str], venv: Callable[..., Path]) -> None:
-    command = [sys.executable, "-m", "rocmpip", "install", "--python", str(venv(with_pip=True))]
+def test_pips_progress_colours_and_exit_code_reach_the_terminal(
+    env: dict[str, str], venv: Callable[..., Path], pip_path: Callable[[str], Path]
+) -> None:
+    python = venv()
+    shutil.copytree(pip_path("26.3"), site_packages(python), dirs_exist_ok=True)
+    command = [sys.executable, "-m", "rocmpip", "install", "--python", str(python)]
     code, seen = on_a_terminal([*command, "accelerate"], env)
     assert code == 0, seen
     assert "\x1b[32;1mrocmpip:\x1b[0m torch 2.9.1+rocm6.4 from" in seen
