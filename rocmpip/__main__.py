@@ -9,6 +9,21 @@ from rocmpip.argv.split import Command, split_command
 
 OVERLAID = ("install", "download", "wheel", "lock")
 """pip's commands that rocmpip stands in for."""
+_NO_PYTHON_OPTION = (
+    "demo",
+    "diagnose",
+    "dockerfile",
+    "examine",
+    "journal",
+    "recipe",
+    "router",
+    "run",
+    "settings",
+    "shell-init",
+    "shim",
+    "wheelhouse",
+)
+"""Commands of ours without ``--python``."""
 
 _BECOMING = "_ROCMPIP_BECOMING"
 """Our process id while we turn into another program. Seen again under the same id, that program was rocmpip."""
@@ -125,6 +140,9 @@ def _overlaid(command: Command, words: list[str]) -> int:
 
 
 def _our_command(command: Command) -> int:
+    if command.python and command.name in _NO_PYTHON_OPTION:
+        # They have no such option of their own; what they do in an environment follows the variable.
+        os.environ["ROCMPIP_PYTHON"], command.python = command.python, ""
     arguments = _arguments(command)
     if command.name == "detect" and _ships("app", "detect"):
         from rocmpip.app.detect import fast_main
