@@ -21,9 +21,11 @@ _NO_PYTHON_OPTION = (
     "settings",
     "shell-init",
     "shim",
+    "tree",
     "wheelhouse",
+    "why",
 )
-"""Commands of ours without ``--python``."""
+"""Commands of ours that take the environment from ROCMPIP_PYTHON, since they have no ``--python`` among their options."""
 
 _BECOMING = "_ROCMPIP_BECOMING"
 """Our process id while we turn into another program. Seen again under the same id, that program was rocmpip."""
