@@ -60,8 +60,10 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
     from rocmpip.app.request import sorted_request
     from rocmpip.app.session import open_session
     from rocmpip.app.sizes import with_sizes
+    from rocmpip.app.unkept import check_locks, refuse_unkept
     from rocmpip.plan.listing import Unusable
 
+    check_locks(context)
     asked = sorted_request(context)
     with open_session(context, asked) as session:
         try:
@@ -81,7 +83,9 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
                 raise
             # Nothing of ours is in the way: pip tells such a conflict in its own words, with its own exit code.
             return run_plain(session)
-        if not as_json and is_plain(session, plan):
+        plain = is_plain(session, plan)
+        refuse_unkept(context, plain=plain)
+        if not as_json and plain:
             return run_plain(session)
         if context.target.kind == "system" and not context.platform.container:
             say.warning(f"{context.target.python} is neither a virtual environment nor a container")

@@ -179,3 +179,28 @@ def test_a_wheel_given_by_hand_is_checked(target: Target) -> None:
     digest = hashlib.sha256(wheel.content).hexdigest()
     target.ok("install", "-q", "-r", target.file("r.txt", f"./{wheel.filename} --hash=sha256:{digest}\n"))
     assert target.installed() == {"einops": "0.8.1"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("torch", "--uploaded-prior-to", "2020-01-01"), 44),
+        (("accelerate", "--only-deps"), 44),
+        (("-r", "pylock.toml"), 40),
+        (("-r", "pylock.missing.toml"), 1),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_promises_that_cannot_be_kept(target: Target, words: tuple[str, ...], code: int) -> None:
+    """Never in silence: an upload date that ROCm's indexes do not know, a lock with a CUDA torch."""
+    wheel = "torch-2.9.1-cp311-cp311-manylinux_2_28_x86_64.whl"
+    target.file(
+        "pylock.toml",
+        'lock-version = "1.0"\ncreated-by = "x"\n[[packages]]\nname = "torch"\nversion = "2.9.1"\n[[packages.wheels]]\n'
+        f'name = "{wheel}"\nurl = "https://files.example/{wheel}"\nhashes = {{sha256 = "{"0" * 64}"}}\n',
+    )
+    for dry in ("--dry-run",), ():
+        error = target.json(*dry, *words, code=code)["errors"][0]
+        assert error["message"]
+    assert target.run("install", *words).returncode == code
+    assert target.installed() == {}
