@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from packaging.specifiers import SpecifierSet
+
 from rocmpip.app import family
 from rocmpip.app.ahead import kept_builds
 from rocmpip.app.installed import installed_with_requirements
@@ -39,10 +41,31 @@ def make_plan(session: Session) -> Plan:
             # The answer stands on an installed torch of the wrong build: choose the right one, and ask again.
             session.policy.family.get()
             solution = _solve(session, held, reader)
+        while steering := _steering(session, solution, held):
+            session.steering.update(steering)
+            session.again(held=held, left_out=session.policy.left_out)
+            session.policy.family.get()
+            solution = _solve(session, held, reader)
         old = _stale(session, solution)
         if old:
             solution = _solve(session, held, reader, rebuilt=old)
         return _assemble(session, solution, held, reader, old)
+
+
+def _steering(session: Session, solution: Solution, held: Mapping[str, str]) -> dict[str, str]:
+    """Builds that only come along and cannot be made against the answer's torch: recipe → version. Each is told once."""
+    context, policy = session.context, session.policy
+    if "torch" in held or policy.family.made is None:
+        return {}
+    torch = next((item.version for item in solution.resolved if item.name == "torch"), "")
+    found: dict[str, str] = {}
+    for item in solution.resolved:
+        along = item.name not in session.asked.recipes and item.name not in session.steering
+        if torch and along and item.version in policy.sources.get(item.name, {}):
+            conflicts = context.book.torch_conflicts(item.name, item.version, context.recipe_context(name=item.name))
+            if any(one.torch and family.satisfied(torch, SpecifierSet(one.torch)) for one in conflicts):
+                found[item.name] = item.version
+    return found
 
 
 def _stale(session: Session, solution: Solution) -> Mapping[str, str]:

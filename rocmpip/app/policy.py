@@ -107,6 +107,7 @@ class Policy:
         held: Mapping[str, str] | None = None,
         left_out: Mapping[str, str] | None = None,
         virtual: bool = True,
+        steering: Mapping[str, str] | None = None,
     ) -> None:
         self.context = context
         self.asked = asked
@@ -116,6 +117,8 @@ class Policy:
         self.family = Family(self._choose)
         self.sources: dict[str, dict[str, File]] = {}
         """Recipe name → version → the sdist that a virtual wheel stands for."""
+        self.steering: dict[str, str] = dict(steering or {})
+        """Recipe → version of builds that only come along and whose torch conflicts count in the choice too."""
         self.left_out: dict[str, str] = dict(left_out or {})
         """Index URL of a family that could not satisfy the whole set → why."""
         self.virtual = virtual
@@ -155,8 +158,8 @@ class Policy:
         from rocmpip.app.sources import newest_version
 
         found: list[Conflict] = []
-        for name, specifier in self.asked.recipes.items():
-            version = newest_version(self, name, specifier)
+        asked = {name: newest_version(self, name, specifier) for name, specifier in self.asked.recipes.items()}
+        for name, version in {**self.steering, **asked}.items():
             if version:
                 found.extend(self.context.book.torch_conflicts(name, version, self.context.recipe_context(name=name)))
         return tuple(found)

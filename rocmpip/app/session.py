@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -29,9 +29,13 @@ class Session:
     asked: Asked
     client: Client
     policy: Policy
+    steering: dict[str, str] = field(default_factory=dict)
+    """See ``Policy.steering``: what was learned stays for every later choice of this run."""
 
     def again(self, *, held: Mapping[str, str], left_out: Mapping[str, str] | None = None, virtual: bool = True) -> Policy:
-        self.policy = Policy(self.context, self.asked, self.client, held=held, left_out=left_out, virtual=virtual)
+        self.policy = Policy(
+            self.context, self.asked, self.client, held=held, left_out=left_out, virtual=virtual, steering=self.steering
+        )
         return self.policy
 
     @contextmanager

@@ -158,6 +158,15 @@ def test_recipes_steer_torch(plan: Plan) -> None:
     assert "flash-attn" in json.dumps(envelope["result"]["family"]["because"])
 
 
+def test_recipes_that_only_come_along_steer_torch_too(plan: Plan) -> None:
+    code, envelope = plan("needs-flash-attn", gfx="gfx942", rocm="7.14")
+    assert (code, envelope["errors"]) == (0, [])
+    torch = versions(envelope)["torch"]
+    assert tuple(map(int, torch.split("+")[0].split(".")[:2])) < (2, 14)
+    assert "flash-attn" in versions(envelope)
+    assert_clean(envelope, ("gfx942",))
+
+
 def test_usage_errors_are_envelopes_too(plan: Plan) -> None:
     code, envelope = plan("--no-such-option")
     assert code == 2
