@@ -38,6 +38,8 @@ class Terminal:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         self.slave = slave
+        # A width that the environment names would win over the window's, and pip draws no bars where it sees CI.
+        env = {name: value for name, value in env.items() if name not in ("COLUMNS", "LINES", "CI")}
         command = [sys.executable, "-c", TRAMPOLINE, sys.executable, "-m", "rocmpip", *words]
         self.child = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=env, cwd=cwd)
         self.said = ""
