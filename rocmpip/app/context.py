@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,8 +99,15 @@ class Context:
             site_packages=self.target.site_packages[0] if self.target.site_packages else "",
         )
 
-    def with_request(self, request: Request) -> Context:
-        return replace(self, request=request)
+
+def user_indexes(context: Context) -> tuple[str, ...]:
+    """The user's own indexes in pip's order; none under --no-index."""
+    from rocmpip.index.default import DEFAULT_INDEX
+
+    index = context.request.index
+    if index.no_index:
+        return ()
+    return tuple(dict.fromkeys((index.index_url or DEFAULT_INDEX, *index.extra_index_urls)))
 
 
 def gather(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmpip.app.context import Context
+from rocmpip.app.context import Context, user_indexes
 from rocmpip.app.resolve import IndexSource
 from rocmpip.index.client import Client
 from rocmpip.lock.model import Coordinates, Entry, Lock, strongest, strongest_hash
@@ -98,14 +98,6 @@ def _lock(
         any_python=any(pin.candidate.stretched for pin in resolution.pins.values()),
         no_deps=any(_alias(pin) for pin in resolution.pins.values()) or context.request.no_deps,
     )
-
-
-def user_indexes(context: Context) -> tuple[str, ...]:
-    """The user's own indexes in pip's order; none under --no-index."""
-    from rocmpip.index.default import DEFAULT_INDEX
-
-    index = context.request.index
-    return () if index.no_index else tuple(dict.fromkeys((index.index_url or DEFAULT_INDEX, *index.extra_index_urls)))
 
 
 def refuse_loose(lines: Sequence[RequirementLine]) -> None:

@@ -210,7 +210,6 @@ def _assemble(
         wheelhouse=kept,
         choice=policy.family.made,
         held=held,
-        force=context.request.force_reinstall,
         rebuilt=rebuilt,
         reasons={"torch": policy.family.made.because} if policy.family.made else {},
     )

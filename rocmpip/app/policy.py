@@ -12,7 +12,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 
-from rocmpip.app.context import Context
+from rocmpip.app.context import Context, user_indexes
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.packages import Absent, File, Page
 from rocmpip.model.plan import FamilyChoice
@@ -82,16 +82,6 @@ def version_of(filename: str) -> Version | None:
         return parse_sdist_filename(filename)[1]
     except (InvalidWheelFilename, InvalidSdistFilename):
         return None
-
-
-def user_indexes(context: Context) -> tuple[str, ...]:
-    """The user's own indexes in pip's order; none under --no-index."""
-    from rocmpip.index.default import DEFAULT_INDEX
-
-    index = context.request.index
-    if index.no_index:
-        return ()
-    return tuple(dict.fromkeys((index.index_url or DEFAULT_INDEX, *index.extra_index_urls)))
 
 
 class Policy:

@@ -22,7 +22,8 @@ _NEWEST = 12
 
 def source_files(policy: Policy, name: str) -> dict[Version, File]:
     """Version → source, newest first: sdists on the user's indexes, or a recipe's git releases. Wheels there are CUDA's."""
-    from rocmpip.app.policy import user_indexes, version_of
+    from rocmpip.app.context import user_indexes
+    from rocmpip.app.policy import version_of
 
     found: dict[Version, File] = {}
     for release in policy.context.book.releases(name):
@@ -49,7 +50,7 @@ def newest_version(policy: Policy, name: str, specifier: SpecifierSet) -> str:
 
 def _places(policy: Policy, ready: ReadyWheels) -> tuple[str, ...]:
     """The index URLs that a recipe's row means."""
-    from rocmpip.app.policy import user_indexes
+    from rocmpip.app.context import user_indexes
 
     if ready.index == "default":
         return user_indexes(policy.context)

@@ -228,7 +228,7 @@ def _environment(context: Context) -> dict[str, str]:
 
 def _check_sources(written: Written, context: Context, build: Mapping[str, str]) -> None:
     """A source that is to be built must still be the locked one."""
-    from rocmpip.app.lock_solve import user_indexes
+    from rocmpip.app.context import user_indexes
     from rocmpip.app.open_client import open_client
     from rocmpip.plan.gather import source_version
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
@@ -169,13 +169,6 @@ def _refuse_foreign(
             why=f"version {version} carries no +rocm label",
             hint=f"ask for {name}=={version.partition('+')[0]} by name, and the ROCm build of it is taken",
         )
-
-
-def merged(specifiers: Iterable[SpecifierSet]) -> SpecifierSet:
-    result = SpecifierSet()
-    for one in specifiers:
-        result &= one
-    return result
 
 
 def name_of_line(text: str) -> str:

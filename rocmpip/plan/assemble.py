@@ -57,8 +57,6 @@ class Facts:
     """Names whose build is already kept → its wheel."""
     choice: FamilyChoice | None = None
     held: Mapping[str, str] = field(default_factory=dict)
-    force: bool = False
-    """--force-reinstall: everything that is resolved is replaced."""
     rebuilt: Mapping[str, str] = field(default_factory=dict)
     """Installed names whose build no longer fits → why."""
     reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
