@@ -25,6 +25,8 @@ class Outcome:
     done: list[str] = field(default_factory=list)
     built: list[str] = field(default_factory=list)
     problem: RocmpipError | None = None
+    failed: str = ""
+    """The package that pip failed at, where its words tell."""
 
 
 def act(session: Session, plan: Plan, *, json: bool = False) -> Outcome:
@@ -37,7 +39,7 @@ def act(session: Session, plan: Plan, *, json: bool = False) -> Outcome:
     rest = [item for item in todo if item not in torch_family and item not in builds]
     with pinned_pip(session, plan, json=json) as (pip, files):
         if torch_family and not _install_family(pip, plan, torch_family, outcome):
-            return outcome
+            return _explained(pip, outcome)
         built = _build_all(pip, plan, builds, files, outcome)
         if outcome.code:
             return outcome
@@ -46,6 +48,17 @@ def act(session: Session, plan: Plan, *, json: bool = False) -> Outcome:
             from rocmpip.app.reports import write_report
 
             write_report(pip, plan)
+        return _explained(pip, outcome)
+
+
+def _explained(pip: Pip, outcome: Outcome) -> Outcome:
+    """With the cause of pip's own failure, as far as its words tell."""
+    if outcome.code and outcome.problem is not None:
+        from rocmpip.app.explain import explain_pip
+
+        failure = pip.failure(outcome.code)
+        explain_pip(outcome.problem, failure, pip.session.context)
+        outcome.failed = failure.package if failure is not None else ""
     return outcome
 
 

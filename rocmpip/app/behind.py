@@ -10,6 +10,7 @@ from rocmpip.app.command import guarded, passes_through, plain_pip
 from rocmpip.app.context import Context, gather
 from rocmpip.app.devices import complete
 from rocmpip.app.lines import line_text
+from rocmpip.app.notebook import Watch
 from rocmpip.app.pip_child import Pip
 from rocmpip.app.session import Session, open_session, terminated_as_interrupt
 from rocmpip.app.solve import family_constraints
@@ -47,6 +48,7 @@ def run_pip_behind(session: Session) -> int:
         choice = policy.family.get()
         for reason in choice.because:
             say.step(reason)
+    watch = Watch(context)
     with session.router() as router, TemporaryFolder(prefix="rocmpip-pip-") as folder:
         pip = Pip(session, Path(folder), router.url, json=context.ours.json)
         if plain.in_own_words(session):
@@ -56,12 +58,14 @@ def run_pip_behind(session: Session) -> int:
         code = code or complete(pip)
         problems = [problem for problem in router.errors if isinstance(problem, NoPlan)]
         forbidden = router.forbidden
+        problem = problems[0] if problems else cuda_asked(context, [one.name for one in forbidden]) if forbidden else None
+        watch.ended(code, pip.transcript, problem)
     if not code and command == "install":
         from rocmpip.app.guard import refresh
 
         refresh(context)
-    if code and (problems or forbidden):
-        raise problems[0] if problems else cuda_asked(context, [record.name for record in forbidden])
+    if code and problem is not None:
+        raise problem
     return code
 
 

@@ -70,6 +70,19 @@ def note_failure(
     return earlier
 
 
+def failed_before(env: Mapping[str, str], state_dir: str) -> tuple[str, ...]:
+    """Packages whose last failure here nothing mended. Costs nothing where there is no journal. Never raises."""
+    try:
+        journal = open_journal(env, state_dir)
+        if not journal.path.exists():
+            return ()
+        return tuple(
+            dict.fromkeys(one.package for one in journal.entries() if one.package and not one.worked and not one.origin)
+        )
+    except (RocmpipError, OSError):
+        return ()
+
+
 def note_success(
     *,
     env: Mapping[str, str],

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocmpip.app.family import alias_for, rocm_environment
 from rocmpip.app.lines import line_text
@@ -17,6 +18,9 @@ from rocmpip.model.plan import Plan, PlanItem
 from rocmpip.model.redact import redact
 from rocmpip.model.request import IndexOptions
 from rocmpip.model.temporary import TemporaryFolder
+
+if TYPE_CHECKING:
+    from rocmpip.app.explain import PipFailure
 
 _DROPPED = frozenset(("--no-deps", "--upgrade", "-U", "--force-reinstall", "--require-hashes", "--dry-run"))
 _WITH_VALUE = frozenset(("--uploaded-prior-to",))
@@ -81,7 +85,19 @@ class Pip:
             env=self.environment(env),
             cwd=context.cwd,
             stdout_to_stderr=self.json or silent,
+            transcript=self.transcript,
         )
+
+    @property
+    def transcript(self) -> Path:
+        """What the last pip of this run said, if it failed."""
+        return self.folder / "said.txt"
+
+    def failure(self, code: int) -> PipFailure | None:
+        """The last pip's failure, explained."""
+        from rocmpip.app.explain import read_pip
+
+        return read_pip(code, self.transcript, self.session.context)
 
     def _words(self, lines: Sequence[str]) -> list[str]:
         """On the command line, so that pip's words name no file of ours; in a file when a line needs one or they are many."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocmpip.app.notebook import Watch
 from rocmpip.model.plan import Plan
 from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.plan.asked import read_filename
@@ -104,6 +105,7 @@ def run_routed(pip: Pip, held: Mapping[str, str]) -> int:
         env=env,
         cwd=context.cwd,
         stdout_to_stderr=pip.json,
+        transcript=pip.transcript,
     )
 
 
@@ -117,4 +119,10 @@ def run_unrouted(session: Session, held: Mapping[str, str]) -> int:
     env = {name: value for name, value in context.env.items() if name != "PIP_PYTHON"}
     with TemporaryFolder(prefix="rocmpip-pip-") as folder:
         words = own_words(session, Path(folder), held, routed=False)
-        return run_pip(pip_command(context.target), [context.request.command, *words], env=env, cwd=context.cwd)
+        said = Path(folder, "said.txt")
+        watch = Watch(context)
+        code = run_pip(
+            pip_command(context.target), [context.request.command, *words], env=env, cwd=context.cwd, transcript=said
+        )
+        watch.ended(code, said)
+        return code

@@ -61,6 +61,8 @@ class Diagnosis:
     worth: tuple[tuple[int, str], ...] = ()
     lines: int = 0
     ends_well: bool = False
+    package: str = ""
+    """What was being built or looked for when it failed, as the log says."""
 
 
 _NO_DIGITS = str.maketrans("0123456789", "0000000000")
@@ -157,7 +159,7 @@ def diagnose(lines: Iterable[tuple[int, str]], book: RuleBook, context: MachineC
     unique: dict[str, Finding] = {}
     for one in findings:
         unique.setdefault(one.kind, one)
-    return Diagnosis(tuple(unique.values()), outcome.worth, count, ends_well)
+    return Diagnosis(tuple(unique.values()), outcome.worth, count, ends_well, outcome.package)
 
 
 def _order(finding: Finding) -> tuple[bool, int, int]:

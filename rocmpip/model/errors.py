@@ -26,6 +26,10 @@ class RocmpipError(Exception):
     exit_code = 1
     slug = "error"
     meaning = "something went wrong"
+    finding: object | None = None
+    """What the rules found in a log of it (diagnose's Finding), for the journal."""
+    evidence = ""
+    """The line of that log that tells most, where the rules know no cause."""
 
     def __init__(self, message: str, *, why: str = "", hint: str = "", details: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -71,8 +75,6 @@ class BuildFailed(RocmpipError):
     exit_code = 41
     slug = "build-failed"
     meaning = "a build failed, or the wheel it made is not what was asked for"
-    finding: object | None = None
-    """What the rules found in its log (diagnose's Finding), for the journal."""
 
 
 class NetworkError(RocmpipError):

@@ -36,12 +36,18 @@ def run_pip(
     env: Mapping[str, str],
     cwd: str | None = None,
     stdout_to_stderr: bool = False,
+    transcript: Path | None = None,
 ) -> int:
     """Run pip on our terminal and return its exit code (128 + n when signal n ended it).
+
+    ``transcript``: a file that holds what pip said when it has failed, and is not there when it has not.
 
     Ctrl-C reaches pip itself; we wait until it has cleaned up. A SIGINT or SIGTERM that only we got is passed on, and pip ends
     when we are killed. Raises Interrupted (130 or 143) after pip has ended, InputError when it cannot be started.
     """
+    if transcript is not None:
+        transcript.unlink(missing_ok=True)
+        env = {**env, "ROCMPIP_TRANSCRIPT": str(transcript)}
     with _signals() as caught:
         child = _start(command, args, env, cwd, stdout=sys.stderr.fileno() if stdout_to_stderr else None)
         caught.pass_on_to(child)

@@ -11,6 +11,8 @@ ours. PARENT: process id of the rocmpip that waits. RUNNER: runner file of rocmp
 * pip's line "Looking in indexes: …" would show the router's address and an empty folder of ours. It says what ROCMPIP_LOOKING
   holds instead (the user's own places), or is left out when that is empty. In all other words of pip's the router's address
   (with its secret path) is "rocmpip".
+* What pip said is written to the file ROCMPIP_TRANSCRIPT when it fails. pip's own --log is no way to have it: with that pip
+  shows no spinner and leaves the output of a failed build out of its error.
 """
 
 # ruff: noqa: PTH208, SIM105, RUF005, UP037
@@ -22,6 +24,8 @@ if sys.path and sys.path[0] == __file__.rpartition("/")[0]:
     # In its place what stands there when the pip command is run: pip drops a first entry that is the working directory.
     sys.path[0] = sys.executable.rpartition("/")[0]
 
+import atexit
+import collections
 import os
 import runpy
 import signal
@@ -101,7 +105,7 @@ def _watch(parent: int) -> None:
             sys.exit(143)
 
 
-def _say_places(text: str, router: str) -> None:
+def _hear_records(text: str, router: str, transcript: "_Transcript | None") -> None:
     """Change pip's words where its log records are made: nothing of pip is imported, and other words change nothing."""
     import logging
 
@@ -116,16 +120,74 @@ def _say_places(text: str, router: str) -> None:
             record.msg, record.args = text, ()
             if not text:
                 record.levelno = logging.NOTSET  # below every handler's level
-        elif router:
+            return record
+        # Under the user's own --log a build's output goes there and not to the terminal.
+        unseen = transcript is not None and record.name == "pip.subprocessor"
+        if router or unseen:
             try:
                 said = record.getMessage()
             except (TypeError, ValueError):
                 return record
-            if router in said:
-                record.msg, record.args = said.replace(router, "rocmpip"), ()
+            if router and router in said:
+                said = said.replace(router, "rocmpip")
+                record.msg, record.args = said, ()
+            if transcript is not None and unseen:
+                transcript.add(said + "\n")
         return record
 
     logging.setLogRecordFactory(tell)
+
+
+class _Transcript:
+    """The start and the end of what is written to stdout and stderr, in the order written; in memory until it is asked for."""
+
+    HEAD = 256 * 1024
+    TAIL = 4 * 1024 * 1024
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._room = self.HEAD
+        self._held = 0
+        self._head: "list[str]" = []
+        self._tail: "collections.deque[str]" = collections.deque()
+        for stream in (sys.stdout, sys.stderr):
+            self._listen(stream)
+
+    def _listen(self, stream: "object") -> None:
+        """The stream itself stays what it is (a terminal, a pipe, its encoding): only its ``write`` is heard."""
+        write = getattr(stream, "write", None)
+        if write is None:
+            return
+
+        def heard(text: str) -> int:
+            self.add(text)
+            count: int = write(text)
+            return count
+
+        try:
+            stream.write = heard  # type: ignore[attr-defined]
+        except AttributeError:
+            pass
+
+    def add(self, text: object) -> None:
+        if not isinstance(text, str):
+            return
+        if self._room > 0:
+            self._room -= len(text)
+            self._head.append(text)
+            return
+        self._held += len(text)
+        self._tail.append(text)
+        while self._held > self.TAIL and len(self._tail) > 1:
+            self._held -= len(self._tail.popleft())
+
+    def save(self) -> None:
+        try:
+            with open(self._path, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.writelines(self._head)
+                file.writelines(self._tail)
+        except OSError:
+            pass
 
 
 if __name__ == "__main__":
@@ -133,16 +195,25 @@ if __name__ == "__main__":
     _watch(int(_parent))
     # http://127.0.0.1:PORT/SECRET/simple: pages lie there, and files that need credentials beside it.
     _url = os.environ.get("PIP_INDEX_URL", "").rstrip("/").rpartition("/")[0]
-    _say_places(os.environ.pop("ROCMPIP_LOOKING", ""), _url if _url.startswith("http://127.0.0.1:") else "")
+    _path = os.environ.pop("ROCMPIP_TRANSCRIPT", "")
+    _transcript = _Transcript(_path) if _path else None
+    _hear_records(os.environ.pop("ROCMPIP_LOOKING", ""), _url if _url.startswith("http://127.0.0.1:") else "", _transcript)
     sys.argv[:] = ["pip"] + sys.argv[3:]
     try:
         if _runner:
             runpy.run_path(_runner, run_name="__main__")
         else:
             runpy.run_module("pip", run_name="__main__")
+    except SystemExit as stop:
+        if stop.code and _transcript is not None:
+            _transcript.save()
+        raise
     except Exception:
         # An interrupt within a class body comes out as a RuntimeError of Python's.
         if not _last[0]:
+            if _transcript is not None:
+                # At the very end: the interpreter has yet to print this.
+                atexit.register(_transcript.save)
             raise
         _cancelled()
     except KeyboardInterrupt:

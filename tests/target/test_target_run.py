@@ -88,6 +88,47 @@ def test_output_that_is_kept(stand_in: tuple[str, Path], clean_env: dict[str, st
     assert (done.code, done.stdout, done.stderr) == (0, "", "to stderr\n")
 
 
+TALKER = """
+import sys
+print("the first line")
+for number in range(200_000): sys.stdout.write(f"row {number} of a long build\\n")
+print("the last line", file=sys.stderr)
+assert not sys.stdout.isatty() and sys.stdout.fileno() == 1 and sys.stdout.buffer and sys.stdout.encoding
+ENDING
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "last"),
+    [
+        ("sys.exit(3)", 3, "the last line"),
+        ("raise ValueError('a crash')", 1, "ValueError: a crash"),
+        ("", 0, None),
+        ("sys.exit(0)", 0, None),
+    ],
+)
+def test_what_pip_said_is_kept_when_it_fails(
+    stand_in: tuple[str, Path], clean_env: dict[str, str], tmp_path: Path, ending: str, code: int, last: str | None
+) -> None:
+    """The start and the end of it, whatever its length; after a success there is no file, not even that of an earlier pip."""
+    python, _ = stand_in
+    main = next(Path(python).parent.parent.glob("lib/python3*/site-packages/pip/__main__.py"))
+    main.write_text(TALKER.replace("ENDING", ending))
+    said = tmp_path / "said.txt"
+    said.write_text("of an earlier pip")
+    driver = DRIVER.replace("env=os.environ)", "env=os.environ, transcript=pathlib.Path(sys.argv[2]))")
+    words = [sys.executable, "-c", "import pathlib\n" + driver, python, str(said)]
+    done = subprocess.run(words, capture_output=True, env=clean_env, check=False)
+    assert done.returncode == code
+    assert done.stdout.count(b"\n") == 200_001
+    if last is None:
+        assert not said.exists()
+        return
+    text = said.read_text()
+    assert text.startswith("the first line\nrow 0 of") and text.endswith(last + "\n")
+    assert "row 199999 of" in text and len(text) < 5 * 1024 * 1024
+
+
 def test_stdin_reaches_pip_and_stdout_can_go_to_stderr(stand_in: tuple[str, Path], clean_env: dict[str, str]) -> None:
     python, told = stand_in
     code = DRIVER.replace('["install"], env=os.environ', '["echo"], env=os.environ, stdout_to_stderr=True')
