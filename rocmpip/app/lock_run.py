@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmpip.app.context import Context, gather
 from rocmpip.app.lock_memo import Memo
-from rocmpip.app.lock_target import OPTIONS, Variant, for_target, read_variant
-from rocmpip.lock import text
-from rocmpip.lock.model import Lock
-from rocmpip.lock.text import Written, is_pylock
-from rocmpip.model.errors import CheckFailed, InputError, UsageError
+from rocmpip.app.lock_target import OPTIONS, Variant, for_target, read_variant, target_rules
+from rocmpip.app.scout import Scouts
+from rocmpip.model.errors import CheckFailed, UsageError
 from rocmpip.model.packages import normalise
 from rocmpip.model.redact import redact
 from rocmpip.report import envelope, say
 
 if TYPE_CHECKING:
-    from rocmpip.index.client import Client
+    from rocmpip.app.scout_errand import Errand
 
 COMMAND = "lock"
 
 
-def run(argv: Sequence[str]) -> int:
-    """Run ``rocmpip lock ARGV`` in full and return the exit code."""
-    # A short run that keeps nearly all it makes: looking for garbage in it costs a tenth of the time.
-    gc.disable()
+def run(argv: Sequence[str], scouts: Scouts | None = None) -> int:
+    """Run ``rocmpip lock ARGV`` in full and return the exit code. ``scouts`` have no errand yet; they are ended here."""
     try:
-        return _lock(list(argv))
+        return _lock(list(argv), scouts)
     except BaseException as problem:
         from rocmpip.app.command import guarded
 
@@ -42,9 +36,12 @@ def run(argv: Sequence[str]) -> int:
             raise raised
 
         return guarded(COMMAND, "--json" in argv, again)
+    finally:
+        if scouts is not None:
+            scouts.dismiss()
 
 
-def _lock(argv: list[str]) -> int:
+def _lock(argv: list[str], scouts: Scouts | None) -> int:
     first = gather(COMMAND, argv, extra=OPTIONS)
     given = _given(first)
     variants = [read_variant(one) for one in given.get("for", ())]
@@ -56,7 +53,8 @@ def _lock(argv: list[str]) -> int:
     results: list[dict[str, object]] = []
     for variant in variants or [Variant()]:
         context = first if variant == Variant() else gather(COMMAND, _words(argv, variant), extra=OPTIONS)
-        results.append(_lock_one(context, argv, variant, _path(output, variant, several=len(variants) > 1)))
+        results.append(_lock_one(context, argv, variant, _path(output, variant, several=len(variants) > 1), scouts))
+        scouts = None
     if first.ours.json:
         envelope.write(COMMAND, {"locks": results})
     return 0
@@ -89,44 +87,58 @@ def _path(output: str, variant: Variant, *, several: bool) -> str:
     if not several or not output:
         return output
     path = Path(output)
+    from rocmpip.lock.text import is_pylock
+
     if is_pylock(output):
         return str(path.with_name(f"pylock.{variant.label.replace('.', '-')}.toml"))
     return str(path.with_name(f"{path.stem}-{variant.label}{path.suffix}"))
 
 
-def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: str) -> dict[str, object]:
-    from rocmpip.app.lock_solve import Keep, make_lock
-
+def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: str, scouts: Scouts | None) -> dict[str, object]:
     given = _given(context)
     check = "check" in given
     path = "" if output in ("", "-") else str(Path(context.cwd, output))
-    old_text = _existing(path)
-    old = read_lock(old_text, path) if old_text else Written()
     if check and not path:
         raise UsageError("--check needs -o FILE: the lock to look at")
-    if check and not old_text:
-        raise CheckFailed(f"there is no lock {output}", hint="make it: the same command without --check")
     context = for_target(
         context,
         (given.get("python_version") or ("",))[-1],
         (variant.platform,) if variant.platform else given.get("platforms", ()),
     )
-    with lock_client(context, output) as client:
+    wheelhouse = {Path(context.cwd, one): _beside(one, context.cwd, path) for one in given.get("wheelhouse", ())}
+    cache, subject = _cache_place(context, output)
+    ahead = None
+    if scouts is not None and context.platform.state == "none" and not wheelhouse:
+        from rocmpip.app.scout_errand import send_errand
+
+        ahead = scouts, send_errand(scouts, _errand(context, cache, subject))
+    # The scouts are under way: what is long to load is loaded from here on.
+    from rocmpip.app.lock_client import lock_client
+    from rocmpip.app.lock_file import as_json, check_lock, existing, read_lock, render, write_lock
+    from rocmpip.app.lock_solve import Keep, make_lock
+    from rocmpip.lock.text import install_command
+
+    old_text = existing(path)
+    if check and not old_text:
+        raise CheckFailed(f"there is no lock {output}", hint="make it: the same command without --check")
+    old = read_lock(old_text, path) if old_text else None
+    with lock_client(context.request.index, cache, subject, context.env, keep=ahead is None) as client:
         lock, until = make_lock(
             context,
             client,
-            Keep(_kept_pins(old, given)),
+            Keep(_kept_pins(old.pins if old else {}, given)),
             command=made_by(argv),
-            wheelhouse={Path(context.cwd, one): _beside(one, context.cwd, path) for one in given.get("wheelhouse", ())},
+            wheelhouse=wheelhouse,
+            ahead=ahead,
         )
     new_text = render(lock, output)
     message = ""
-    if check:
-        _check(old, read_lock(new_text, path), output)
+    if old is not None and check:
+        check_lock(old, read_lock(new_text, path), output)
         message = f"{output} holds: {len(lock.entries)} packages"
     elif path:
-        _write(Path(path), new_text, old_text)
-        message = f"{len(lock.entries)} packages in {output}; install with: {text.install_command(lock, output)}"
+        write_lock(Path(path), new_text, old_text)
+        message = f"{len(lock.entries)} packages in {output}; install with: {install_command(lock, output)}"
     elif not context.ours.json:
         sys.stdout.write(new_text)
         sys.stdout.flush()
@@ -138,6 +150,31 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
     return as_json(lock, output)
 
 
+def _errand(context: Context, cache: str, subject: tuple[str, ...]) -> Errand:
+    from rocmpip.app.scout_errand import Errand
+
+    request = context.request
+    return Errand(
+        index=request.index,
+        requirements=request.requirements,
+        constraints=request.constraints,
+        rules=target_rules(context),
+        markers=context.markers,
+        pre=request.pre,
+        cache=cache,
+        subject=subject,
+    )
+
+
+def _cache_place(context: Context, output: str) -> tuple[str, tuple[str, ...]]:
+    """Folder of the page cache ("" under --no-cache-dir), and what this lock's metadata is filed under in it."""
+    from rocmpip.app.open_client import cache_folder
+
+    index = context.request.index
+    folder = "" if context.request.no_cache else str(cache_folder(context) / "pages")
+    return folder, (index.index_url, *index.extra_index_urls, context.target.version, context.cwd, output)
+
+
 def _beside(folder: str, cwd: str, lock: str) -> str:
     """A folder as the lock names it: given as a relative path it is seen from the lock's own folder, as pip reads it."""
     full = os.path.join(cwd, folder)  # noqa: PTH118
@@ -145,86 +182,10 @@ def _beside(folder: str, cwd: str, lock: str) -> str:
     return os.path.relpath(full, os.path.dirname(lock)) if relative else os.path.normpath(full)  # noqa: PTH120
 
 
-@contextmanager
-def lock_client(context: Context, output: str) -> Iterator[Client]:
-    """A client whose metadata is cached as one bundle for each lock; without a cache under --no-cache-dir."""
-    from rocmpip.app.bundle import Bundle
-    from rocmpip.app.open_client import cache_folder
-    from rocmpip.index.client import Client
-    from rocmpip.store.cache import PageCache
-
-    index = context.request.index
-    bundle = None
-    if not context.request.no_cache:
-        cache = PageCache(cache_folder(context) / "pages")
-        bundle = Bundle(cache, index.index_url, *index.extra_index_urls, context.target.version, context.cwd, output)
-    with Client(index, cache=bundle, env=context.env) as client:
-        yield client
-    if bundle is not None:
-        bundle.flush()
-
-
-def _kept_pins(old: Written, given: dict[str, tuple[str, ...]]) -> dict[str, str]:
+def _kept_pins(old: Mapping[str, str], given: dict[str, tuple[str, ...]]) -> dict[str, str]:
     """Pins of the existing lock, without those that --upgrade and --upgrade-package let go."""
     loose = {normalise(name.strip()) for text in given.get("upgrade_package", ()) for name in text.split(",")}
-    return {} if "upgrade" in given else {name: pin for name, pin in old.pins.items() if name not in loose}
-
-
-def _existing(path: str) -> str:
-    if not path:
-        return ""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as problem:
-        raise InputError(f"{path} cannot be read", why=getattr(problem, "strerror", "") or str(problem)) from None
-
-
-def read_lock(content: str, path: str) -> Written:
-    """A lock in either form. Raises InputError for a pylock file that is none."""
-    if not is_pylock(path):
-        return text.read(content)
-    from rocmpip.lock import pylock
-
-    return pylock.read(content, path)
-
-
-def render(lock: Lock, output: str) -> str:
-    """The lock's text in the form that the file's name asks for."""
-    if not is_pylock(output):
-        return text.write(lock, path=output)
-    from rocmpip.lock import pylock
-
-    return pylock.write(lock, path=output)
-
-
-def _check(old: Written, new: Written, output: str) -> None:
-    from rocmpip.lock.compare import differences
-
-    found = differences(old, new)
-    if found:
-        raise CheckFailed(
-            f"{output} no longer fits",
-            why=f"{len(found)} differences",
-            hint="lock again: the same command without --check",
-            details=found,
-        )
-
-
-def _write(path: Path, content: str, old: str) -> None:
-    """In one step, and not at all when nothing changed."""
-    if content == old:
-        return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(content, encoding="utf-8", newline="\n")
-        if path.exists():
-            temporary.chmod(path.stat().st_mode & 0o777)
-        temporary.replace(path)
-    except OSError as problem:
-        temporary.unlink(missing_ok=True)
-        raise InputError(f"{path} cannot be written", why=problem.strerror or str(problem)) from None
+    return {} if "upgrade" in given else {name: pin for name, pin in old.items() if name not in loose}
 
 
 _TRANSIENT = frozenset(("--check", "--json", "--upgrade", "-U", "-q", "-v", "--quiet", "--verbose"))
@@ -252,23 +213,3 @@ def _quoted(word: str) -> str:
     if word and all(char.isalnum() or char in "@%+=:,./-_" for char in word):
         return word
     return "'" + word.replace("'", "'\"'\"'") + "'"
-
-
-def as_json(lock: Lock, output: str) -> dict[str, object]:
-    """One row of ``result.locks[]``."""
-    return {
-        "file": output,
-        "coordinates": dict(lock.coordinates.rows()),
-        "install": text.install_command(lock, output),
-        "packages": [
-            {
-                "name": entry.name,
-                "version": entry.version,
-                "hashes": list(entry.hashes),
-                "via": list(entry.via),
-                "recipe": entry.recipe,
-                "url": entry.url,
-            }
-            for entry in lock.entries
-        ],
-    }

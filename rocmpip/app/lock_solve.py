@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmpip.app.context import Context, user_indexes
+from rocmpip.app.lock_target import target_rules
 from rocmpip.app.resolve import IndexSource
 from rocmpip.index.client import Client
 from rocmpip.lock.model import Coordinates, Entry, Lock, strongest, strongest_hash
@@ -17,11 +19,12 @@ from rocmpip.model.packages import File, RequirementLine, normalise
 from rocmpip.model.redact import bare_url
 from rocmpip.model.routing import Route
 from rocmpip.model.temporary import TemporaryFolder
-from rocmpip.plan.listing import Rules, as_file
+from rocmpip.plan.listing import as_file
 from rocmpip.plan.markers import Markers
 from rocmpip.report import say
 
 if TYPE_CHECKING:
+    from rocmpip.app.scouted import Ahead
     from rocmpip.plan.resolve import Pin, Resolution
 
 
@@ -51,7 +54,13 @@ class Ground:
 
 
 def make_lock(
-    context: Context, client: Client, keep: Keep, *, command: str, wheelhouse: Mapping[Path, str] | None = None
+    context: Context,
+    client: Client,
+    keep: Keep,
+    *,
+    command: str,
+    wheelhouse: Mapping[Path, str] | None = None,
+    ahead: Ahead | None = None,
 ) -> tuple[Lock, float]:
     """Resolve the context's request for its target. ``wheelhouse``: folders of built wheels → how the lock names them.
 
@@ -63,7 +72,7 @@ def make_lock(
     with ExitStack() as stack:
         if context.platform.state == "none":
             ground = stack.enter_context(plain_ground(context, client))
-            resolution, until = resolve_on(ground, context, client, keep, folders, stack)
+            resolution, until = resolve_on(ground, context, client, keep, folders, stack, ahead)
         else:
             from rocmpip.app.lock_rocm import resolve_rocm
 
@@ -134,27 +143,27 @@ def plain_ground(context: Context, client: Client) -> Iterator[Ground]:
         yield Ground(context.request.requirements, context.request.constraints, source_metadata)
 
 
-def target_rules(context: Context) -> Rules:
-    """What makes a file fit the context's target."""
-    request = context.request
-    return Rules.for_target(
-        context.tags,
-        context.target.version,
-        no_binary=frozenset(request.no_binary),
-        only_binary=frozenset(request.only_binary),
-        prefer_binary=request.prefer_binary,
-        ignore_requires_python=request.ignore_requires_python,
-        stretch_python=True,
-    )
-
-
 def resolve_on(
-    ground: Ground, context: Context, client: Client, keep: Keep, wheelhouse: Sequence[Path], stack: ExitStack
+    ground: Ground,
+    context: Context,
+    client: Client,
+    keep: Keep,
+    wheelhouse: Sequence[Path],
+    stack: ExitStack,
+    ahead: Ahead | None = None,
 ) -> tuple[Resolution, float]:
-    """One resolution on one ground, and until when its pages are fresh. The answer's files can be asked for until ``stack`` ends."""
+    """One resolution on one ground, and until when its pages are fresh. The answer's files can be asked for until ``stack`` ends.
+
+    ``ahead``: scouts that are under way for the same request.
+    """
     request = context.request
+    kind: Callable[..., IndexSource] = IndexSource
+    if ahead is not None:
+        from rocmpip.app.scouted import ScoutedSource
+
+        kind = partial(ScoutedSource, ahead)
     source = stack.enter_context(
-        IndexSource(
+        kind(
             client,
             rules=target_rules(context),
             markers=Markers(context.markers),
@@ -186,6 +195,7 @@ def resolve_on(
         ),
         forbidden=ground.forbidden,
     )
+    source.ask_files([pin.candidate for pin in found.pins.values()])
     return found, source.until()
 
 

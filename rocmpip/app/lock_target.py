@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from rocmpip.app.context import Context
 from rocmpip.argv.table import Option
 from rocmpip.model.errors import UsageError
+from rocmpip.plan.listing import Rules
 
 _KEYS = ("gfx", "rocm", "python", "platform", "channel")
 
@@ -99,3 +100,17 @@ def _full_version(text: str) -> str:
     if len(parts) == 1 or not all(part.isdigit() for part in parts[:2]):
         raise UsageError(f"--python-version {text}: expected two numbers, such as 3.12")
     return ".".join((*parts, "0")[:3])
+
+
+def target_rules(context: Context) -> Rules:
+    """What makes a file fit the context's target."""
+    request = context.request
+    return Rules.for_target(
+        context.tags,
+        context.target.version,
+        no_binary=frozenset(request.no_binary),
+        only_binary=frozenset(request.only_binary),
+        prefer_binary=request.prefer_binary,
+        ignore_requires_python=request.ignore_requires_python,
+        stretch_python=True,
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from rocmpip.app.crew import Crew
@@ -25,7 +26,10 @@ from rocmpip.plan.metadata import name_and_version, parse_metadata
 from rocmpip.plan.requirements import Need, need
 from rocmpip.plan.versions import Spec, release, spec
 
-CONNECTIONS = 16
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+CONNECTIONS = 24
 SourceMetadata = Callable[[File], bytes]
 """The core metadata of a source archive (its PKG-INFO, or what its build back end says). May raise Unusable."""
 
@@ -78,10 +82,10 @@ class IndexSource:
             if line.name and line.specifier:
                 self._bounds.setdefault(line.name, []).append(spec(line.specifier))
 
-    def __enter__(self) -> IndexSource:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._crew.close()
 
     def until(self) -> float:
@@ -103,7 +107,7 @@ class IndexSource:
     def metadata(self, candidate: Candidate) -> Metadata:
         if candidate.metadata is not None:
             return candidate.metadata
-        key = _key(candidate)
+        key = key_of(candidate)
         while (known := self._metadata.get(key)) is None:
             self._ask_metadata(candidate)
             self._crew.run_one(wait=True)
@@ -119,6 +123,9 @@ class IndexSource:
             self._hints.append(hint)
             if name not in self._listings:
                 self._ask_listing(name)
+
+    def ask_files(self, candidates: Iterable[Candidate]) -> None:
+        """A hint that the ``rows`` of all these will be read. Never waits."""
 
     def direct(self, wanted: Need) -> Candidate:
         self._elsewhere = True
@@ -161,6 +168,12 @@ class IndexSource:
         if not arriving.missing:
             self._complete(name)
 
+    def _listing_came(self, name: str, listing: Listing | Exception) -> None:
+        """For those who hand on what comes."""
+
+    def _metadata_came(self, key: str, metadata: Metadata | Exception) -> None:
+        """For those who hand on what comes."""
+
     def _links_job(self, link: str, name: str) -> Callable[[], object]:
         return lambda: [file for file in self.client.find_links(link) if belongs(file.filename, name)]
 
@@ -184,6 +197,7 @@ class IndexSource:
         except NetworkError as problem:
             self._listings[name] = problem
         self._hints.extend(self._waiting.pop(name, ()))
+        self._listing_came(name, self._listings[name])
 
     def _listing(self, name: str, arriving: _Arriving) -> Listing:
         route = arriving.route
@@ -223,7 +237,7 @@ class IndexSource:
     # Metadata --------------------------------------------------------------------------------------------------------
 
     def _ask_metadata(self, candidate: Candidate) -> None:
-        key = _key(candidate)
+        key = key_of(candidate)
         if key in self._asked:
             return
         self._asked.add(key)
@@ -236,8 +250,9 @@ class IndexSource:
             return
 
         def handle(data: bytes, problem: Exception | None) -> None:
-            self._metadata[key] = problem or parse_metadata(data)
+            found = self._metadata[key] = problem or parse_metadata(data)
             self._hints.extend(self._waiting.pop(key, ()))
+            self._metadata_came(key, found)
 
         if published or source_metadata is None:
             self._crew.metadata(file, handle)
@@ -294,7 +309,7 @@ class IndexSource:
             return
         metadata: Metadata | Exception | None = candidate.metadata
         if metadata is None:
-            key = _key(candidate)
+            key = key_of(candidate)
             metadata = self._metadata.get(key)
             if metadata is None:
                 if not candidate.from_source:
@@ -334,7 +349,7 @@ class _Arriving:
         self.problem: Exception | None = None
 
 
-def _key(candidate: Candidate) -> str:
+def key_of(candidate: Candidate) -> str:
     row = candidate.row
     assert row is not None
     return f"{candidate.name}/{row.filename}"

@@ -40,10 +40,6 @@ class InstalledFirst(Listing):
         return self._offered
 
     @property
-    def stable(self) -> bool:
-        return self.offered.stable
-
-    @property
     def dropped(self) -> Mapping[str, Sequence[str]]:
         return self.offered.dropped
 

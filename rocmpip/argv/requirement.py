@@ -7,11 +7,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from packaging.markers import InvalidMarker, Marker
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
-
 from rocmpip.argv.labels import TORCH_FAMILY, without_cuda_label
+from rocmpip.argv.pep508 import Parsed, check_marker, parse_requirement
 from rocmpip.model.errors import InputError
 from rocmpip.model.packages import RequirementLine, normalise
 from rocmpip.model.redact import redact
@@ -119,8 +116,8 @@ def read_editable(
         raise InputError("Editable requirements are not allowed as constraints")
     line = RequirementLine(text, origin, editable=True, config_settings=config_settings)
     try:
-        requirement: Requirement | None = Requirement(text)
-    except InvalidRequirement:
+        requirement: Parsed | None = parse_requirement(text)
+    except ValueError:
         requirement = None
     if requirement is not None and requirement.url:
         return _named(line, requirement, reading)
@@ -160,8 +157,8 @@ def _split_marker(text: str) -> tuple[str, str]:
     if not found or not marker:
         return before.strip(), ""
     try:
-        Marker(marker)
-    except InvalidMarker as problem:
+        check_marker(marker)
+    except ValueError as problem:
         raise InputError(f"Invalid requirement: {redact(before.strip())!r}: {problem}") from None
     return before.strip(), marker
 
@@ -171,8 +168,8 @@ def _split_extras(path: str) -> tuple[str, tuple[str, ...]]:
     if at < 1 or not path.endswith("]") or len(path) - at < 3:
         return path, ()
     try:
-        extras = Requirement("placeholder" + path[at:].lower()).extras
-    except InvalidRequirement as problem:
+        extras = parse_requirement("placeholder" + path[at:].lower()).extras
+    except ValueError as problem:
         raise InputError(f"Invalid requirement: {path!r}: {problem}") from None
     return path[:at], tuple(sorted(extras))
 
@@ -209,6 +206,8 @@ def _at_path(line: RequirementLine, path: str, extras: tuple[str, ...]) -> Requi
 
 
 def _wheel_name(filename: str) -> str:
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
     try:
         return normalise(parse_wheel_filename(filename)[0])
     except InvalidWheelFilename:
@@ -228,6 +227,8 @@ def _name_of(path: str) -> str:
     filename = unquote(path.rpartition("/")[2])
     if filename.endswith(".whl"):
         return _wheel_name(filename)
+    from packaging.utils import InvalidSdistFilename, parse_sdist_filename
+
     try:
         return normalise(parse_sdist_filename(filename)[0])
     except InvalidSdistFilename:
@@ -240,8 +241,8 @@ def _egg(fragment: str) -> tuple[str, tuple[str, ...]]:
     if not egg:
         return "", ()
     try:
-        requirement = Requirement(egg)
-    except InvalidRequirement as problem:
+        requirement = parse_requirement(egg)
+    except ValueError as problem:
         raise InputError(f"Invalid egg fragment: {egg!r}: {problem}") from None
     return normalise(requirement.name), tuple(sorted(requirement.extras))
 
@@ -253,12 +254,12 @@ def _path_of(url: str) -> str:
     return os.path.normpath(unquote(parts.path))
 
 
-def _parse(text: str, place: str, reading: Reading) -> tuple[Requirement, str]:
+def _parse(text: str, place: str, reading: Reading) -> tuple[Parsed, str]:
     """(the parsed requirement, its text with foreign labels dropped)."""
     text = without_cuda_label(text, reading.family, reading.notes)
     try:
-        return Requirement(text), text
-    except InvalidRequirement as problem:
+        return parse_requirement(text), text
+    except ValueError as problem:
         source = f" (from {place})" if place else ""
         message = f"Invalid requirement: {redact(text)!r}: {problem}{source}"
         raise InputError(message, hint=_advice(text, reading)) from None
@@ -281,16 +282,15 @@ def _advice(text: str, reading: Reading) -> str:
     return ""
 
 
-def _named(line: RequirementLine, requirement: Requirement, reading: Reading) -> RequirementLine:
-    marker = line.marker or (str(requirement.marker) if requirement.marker else "")
+def _named(line: RequirementLine, requirement: Parsed, reading: Reading) -> RequirementLine:
     line = _with(
         line,
         name=normalise(requirement.name),
         extras=tuple(sorted(requirement.extras)),
-        specifier=str(requirement.specifier),
-        marker=marker,
+        specifier=requirement.specifier,
+        marker=line.marker or requirement.marker,
     )
-    url = requirement.url or ""
+    url = requirement.url
     if not url:
         return line
     if urlsplit(url).scheme == "file":

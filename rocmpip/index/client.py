@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from rocmpip.index.address import parse_address, split_userinfo
+from rocmpip.index.address import Address, parse_address, split_userinfo
 from rocmpip.index.blobs import BlobCache
 from rocmpip.index.credentials import Ask, Credentials
 from rocmpip.index.default import DEFAULT_INDEX
@@ -27,6 +28,9 @@ from rocmpip.model.once import Once
 from rocmpip.model.packages import Absent, File, Page, normalise
 from rocmpip.model.redact import redact
 from rocmpip.model.request import IndexOptions
+
+if TYPE_CHECKING:
+    from rocmpip.index.burst import Burst
 
 _SIZE_SECONDS = 4.0
 """A size is a comfort: nobody waits longer for it."""
@@ -58,7 +62,10 @@ class Client:
         self.credentials = Credentials(options, environment, sources, ask)
         self._options = options
         tls = Tls(options.cert, options.client_cert, options.trusted_hosts, environment)
-        self._pool = Pool(tls, Proxies(options.proxy, {} if options.no_proxy_env else environment), options.timeout)
+        proxies = Proxies(options.proxy, {} if options.no_proxy_env else environment)
+        self._pool = Pool(tls, proxies, options.timeout)
+        self._tls = tls
+        self._proxies = proxies
         self.fetcher = Fetcher(
             self._pool,
             self.credentials,
@@ -142,6 +149,24 @@ class Client:
         Asked once, kept on disk. Raises NoMetadata for an sdist that does not advertise its metadata.
         """
         return self._known_metadata.get(file.url, lambda: self._metadata.of(file))
+
+    def kept_metadata(self, file: File) -> bytes | None:
+        """The file's metadata if it is known without asking."""
+        return self._metadata.kept(file)
+
+    def metadata_question(self, file: File) -> tuple[Address, dict[str, str]] | None:
+        """How to ask for advertised metadata, for one who asks on a road of his own; None where ``metadata`` must do it."""
+        return self._metadata.question(file)
+
+    def metadata_answer(self, file: File, body: bytes) -> bytes:
+        """The body that answered ``metadata_question``, checked and kept. Raises NetworkError when it is not what the index lists."""
+        return self._metadata.answer(file, body)
+
+    def burst(self, size: int) -> Burst:
+        """A road for hundreds of small plain questions at once, ``size`` connections to one origin. For one thread, who closes it."""
+        from rocmpip.index.burst import Burst
+
+        return Burst(self._tls, self._proxies, self._options.timeout, size)
 
     # Files
 

@@ -17,6 +17,7 @@ from urllib.parse import urljoin
 
 import msgspec
 
+from rocmpip.index.address import Address
 from rocmpip.index.client import Client
 from rocmpip.index.fetch import Answer
 from rocmpip.index.listing import ACCEPT, JSON_TYPE
@@ -26,10 +27,14 @@ from rocmpip.model.errors import NetworkError
 from rocmpip.model.packages import Absent, File, Page
 from rocmpip.plan.listing import Row
 
+_HEADERS = {"Accept": ACCEPT, "Accept-Encoding": "gzip"}
 _DIGEST = re.compile(r"[0-9a-fA-F]{32,128}\Z")
 _NOTHING = msgspec.Raw(b"null")
 _hashes = msgspec.json.Decoder(dict[str, str])
 _advertised = msgspec.json.Decoder(bool | dict[str, str] | None)
+
+
+Packed = tuple[str, str, bytes, str | None, bool | str | None, bytes, bytes, int | None]
 
 
 class Slim(msgspec.Struct, rename="kebab", gc=False):
@@ -72,6 +77,19 @@ class Slim(msgspec.Struct, rename="kebab", gc=False):
             pages.trusted(url),
         )
 
+    def packed(self) -> Packed:
+        """All of it but its place, for another process. ``unpacked`` is the way back."""
+        return (
+            self.filename,
+            self.url,
+            bytes(self.raw),
+            self.requires_python,
+            self.yanked,
+            bytes(self.core_metadata),
+            bytes(self.dist_info_metadata),
+            self.size,
+        )
+
     def advertised(self) -> bytes:
         """What the page says of core metadata, as JSON: under the name of today, else the old one."""
         return bytes(self.core_metadata if self.core_metadata != _NOTHING else self.dist_info_metadata)
@@ -86,6 +104,13 @@ class Slim(msgspec.Struct, rename="kebab", gc=False):
             return "" if value else None
         best = "sha256" if "sha256" in value else next(iter(value), "")
         return f"{best}={value[best].lower()}" if best else ""
+
+
+def unpacked(values: Packed, place: SlimPage) -> Slim:
+    """The row that ``Slim.packed`` took apart, standing on ``place``."""
+    filename, url, hashes, requires_python, yanked, core, dist_info, size = values
+    raw = msgspec.Raw
+    return Slim(filename, url, raw(hashes), requires_python, yanked, raw(core), raw(dist_info), size, place)
 
 
 class _Meta(msgspec.Struct, rename="kebab"):
@@ -132,29 +157,36 @@ class FastPages:
         """The moment at which the first of the pages fetched so far, or given by the client, goes stale; 0: at any time."""
         return min(self._until, self.client.until)
 
+    def question(self, index_url: str, name: str) -> tuple[Address, dict[str, str]] | None:
+        """How to ask for the page of ``name`` on a road of one's own; None where ``fetch`` must do it."""
+        index = self.client.credentials.learn(index_url).rstrip("/")
+        return self._fetcher.question(f"{index}/{name}/", _HEADERS) if index.startswith(("http://", "https://")) else None
+
     def fetch(self, index_url: str, name: str) -> Fetched:
         """Ask for the page of ``name`` (normalised): the waiting half, for a thread. Raises NetworkError."""
         index = self.client.credentials.learn(index_url).rstrip("/")
         if not index.startswith(("http://", "https://")) or not self.client.secure(index):
             return Fetched(index, name, self.client.page(index_url, name))
-        url = f"{index}/{name}/"
         try:
             answer = self._fetcher.read(
-                url,
-                subject=f"the page of {name}",
-                most=self.client.limits.page_bytes,
-                headers={"Accept": ACCEPT, "Accept-Encoding": "gzip"},
+                f"{index}/{name}/", subject=f"the page of {name}", most=self.client.limits.page_bytes, headers=_HEADERS
             )
         except NetworkError as problem:
             problem.about_page = True
             raise
+        known = self.answered(index_url, name, answer)
+        return Fetched(index, name, self.client.page(index_url, name)) if known is None else known
+
+    def answered(self, index_url: str, name: str, answer: Answer) -> Fetched | None:
+        """What an answer to ``question`` says; None where ``client.page`` must read it (it need not ask again)."""
+        index = self.client.credentials.learn(index_url).rstrip("/")
         # The router may be asked for it next.
         self.client.answered(index, name, answer)
         self._until = min(self._until, fresh_until(answer.headers, time.time() + UNSAID))
         if answer.status in ABSENT:
             return Fetched(index, name, Absent(name, index, ABSENT[answer.status]))
         if answer.status != 200 or not answer.headers.get("content-type", "").startswith(JSON_TYPE):
-            return Fetched(index, name, self.client.page(index_url, name))
+            return None
         return Fetched(index, name, answer)
 
     def decode(self, fetched: Fetched) -> SlimPage | Absent:

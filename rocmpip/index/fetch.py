@@ -85,6 +85,17 @@ class Fetcher:
 
         return self._tried(once, url, subject, deadline)
 
+    def question(self, url: str, headers: dict[str, str]) -> tuple[Address, dict[str, str]] | None:
+        """What goes onto the wire to ask for ``url``, credentials included; None for what must not or cannot be asked."""
+        if self.offline or not self.secure(url):
+            return None
+        try:
+            address = parse_address(self.credentials.learn(url))
+        except ValueError:
+            return None
+        userinfo = self.credentials.of(address.url)
+        return address, {**headers, "Authorization": _basic(userinfo)} if userinfo else headers
+
     @contextmanager
     def opened(
         self,

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
+from rocmpip.index.address import Address
 from rocmpip.index.blobs import BlobCache, key
 from rocmpip.index.download import local_path
 from rocmpip.index.fetch import Fetcher
@@ -34,12 +35,27 @@ class Metadata:
     def of(self, file: File) -> bytes:
         if file.url.startswith("file:"):
             return self._local_metadata(file)
-        place = key("metadata", file.url, file.core_metadata or "", *sorted(file.hashes.values()), str(file.size))
-        if self._cache is not None and (kept := self._cache.get("metadata", place)) is not None and looks_like_metadata(kept):
-            return kept
-        data = self._fetched_metadata(file)
+        kept = self.kept(file)
+        return kept if kept is not None else self._keep(file, self._fetched_metadata(file))
+
+    def kept(self, file: File) -> bytes | None:
+        """What an earlier run found."""
+        kept = self._cache.get("metadata", _place(file)) if self._cache is not None else None
+        return kept if kept is not None and looks_like_metadata(kept) else None
+
+    def question(self, file: File) -> tuple[Address, dict[str, str]] | None:
+        """How to ask for advertised metadata; None where there is none, or where that takes more than one plain question."""
+        if file.core_metadata is None or not file.url.startswith(("http:", "https:")):
+            return None
+        return self._fetcher.question(file.url + ".metadata", {"Accept-Encoding": "gzip"})
+
+    def answer(self, file: File, data: bytes) -> bytes:
+        """What came for ``question``, checked and kept. Raises NetworkError."""
+        return self._keep(file, self._checked(file, data))
+
+    def _keep(self, file: File, data: bytes) -> bytes:
         if self._cache is not None:
-            self._cache.put("metadata", place, data)
+            self._cache.put("metadata", _place(file), data)
         return data
 
     def _fetched_metadata(self, file: File) -> bytes:
@@ -90,10 +106,14 @@ class Metadata:
                 f"the metadata of {file.filename} could not be had from {redact(url)}",
                 why=f"the index advertises it and its server answers HTTP {answer.status}",
             )
+        return self._checked(file, data)
+
+    def _checked(self, file: File, data: bytes) -> bytes:
+        """``data`` where it is what the index lists. Raises NetworkError."""
         algorithm, _, digest = (file.core_metadata or "").partition("=")
         if digest and hashlib.new(algorithm, data, usedforsecurity=False).hexdigest() != digest:
             raise NetworkError(
-                f"the metadata of {file.filename} from {redact(url)} is not what the index lists",
+                f"the metadata of {file.filename} from {redact(file.url)}.metadata is not what the index lists",
                 why=f"its {algorithm} is not {digest}",
                 hint="a proxy or mirror changes files: do not install from it",
             )
@@ -149,6 +169,10 @@ class Metadata:
             raise _bad_wheel(file, problem) from None
         except OSError as problem:
             raise NetworkError(f"{path} cannot be read", why=problem.strerror or str(problem)) from None
+
+
+def _place(file: File) -> str:
+    return key("metadata", file.url, file.core_metadata or "", *sorted(file.hashes.values()), str(file.size))
 
 
 def _bad_wheel(file: File, problem: BadWheel) -> NoMetadata:

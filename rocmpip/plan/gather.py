@@ -8,6 +8,7 @@ worked out from the rows again when someone does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from rocmpip.model.filenames import SDIST_ENDINGS
 from rocmpip.model.packages import normalise
@@ -46,6 +47,16 @@ def _first(rows: Iterable[Row]) -> Sequence[Row]:
     for row in rows:
         first.setdefault(row.filename, row)
     return list(first.values())
+
+
+class Best(NamedTuple):
+    """The file that stands for a version."""
+
+    row: Row
+    from_source: bool
+    yanked: str | None
+    """None, or the reason (may be empty) when only yanked files are left."""
+    stretched: bool
 
 
 class Shelf:
@@ -161,22 +172,36 @@ class Shelf:
     def make(self, place: int) -> Candidate:
         """The candidate at ``place``: its best wheel, else its source, else a yanked file."""
         texts = self._texts[place]
-        row, from_source, yanked = self._best(texts)
-        origin, recipe, metadata = self._origins.get(row.filename, ("index", "", None))
-        number = release(texts[0])
+        best = self.best(place)
+        origin, recipe, metadata = self._origins.get(best.row.filename, ("index", "", None))
         made = Candidate(
             self._name,
-            number,
-            row,
-            rows=lambda: self._files_of(number, texts),
-            from_source=from_source,
-            yanked=(row.yanked if isinstance(row.yanked, str) else "") if yanked else None,
+            release(texts[0]),
+            best.row,
+            rows=lambda: self.files(place),
+            from_source=best.from_source,
+            yanked=best.yanked,
             origin=origin,
             recipe=recipe,
             metadata=metadata,
         )
-        made.stretched = self._stretched and not self._rules.python_fits(row.requires_python or "")
+        made.stretched = best.stretched
         return made
+
+    def place(self, text: str) -> int:
+        """Where the version that its files spell ``text`` (first) stands."""
+        return next(place for place, texts in enumerate(self._texts) if texts[0] == text)
+
+    def texts(self, place: int) -> Sequence[str]:
+        """The version at ``place`` as its files spell it: ``1.0`` and ``1.0.0`` are one version."""
+        return self._texts[place]
+
+    def best(self, place: int) -> Best:
+        """What stands for the version at ``place``."""
+        row, from_source, yanked = self._best(self._texts[place])
+        reason = (row.yanked if isinstance(row.yanked, str) else "") if yanked else None
+        stretched = self._stretched and not self._rules.python_fits(row.requires_python or "")
+        return Best(row, from_source, reason, stretched)
 
     def _best(self, texts: Sequence[str]) -> tuple[Row, bool, bool]:
         for wheels, sources, yanked in (
@@ -195,10 +220,16 @@ class Shelf:
                     return sources[text], True, yanked
         raise AssertionError(texts)
 
-    def _files_of(self, version: Release, texts: Sequence[str]) -> list[Row]:
-        """Every file of the version, as far as it is spelled like one that fits."""
-        marks = [f"-{text}" for text in texts]
-        near = [row for row in self._rows if any(mark in row.filename for mark in marks)]
+    def files(self, place: int) -> list[Row]:
+        """Every file of the version at ``place``, as far as it is spelled like one that fits."""
+        texts = self._texts[place]
+        version = release(texts[0])
+        near: Sequence[Row] = ()
+        for text in texts:
+            mark = f"-{text}"
+            near = [*near, *[row for row in self._rows if mark in row.filename]]
+        if len(texts) > 1:
+            near = _first(near)
         return [row for row in near if (text := self._version_in(row.filename)) and _same(text, version)]
 
     def _version_in(self, filename: str) -> str:
@@ -206,16 +237,6 @@ class Shelf:
             pieces = filename.split("-", 2)
             return pieces[1] if len(pieces) == 3 and self._ours(pieces[0]) else ""
         return self._source_version(filename)
-
-    def any_final(self) -> bool:
-        """Whether any file at all, fitting or not, is of a final release."""
-        for text in {self._version_in(row.filename) for row in self._rows}:
-            try:
-                if text and not release(text).pre:
-                    return True
-            except ValueError:
-                continue
-        return False
 
     def set_aside(self) -> dict[str, list[str]]:
         """Reason → what did not fit for it."""

@@ -236,22 +236,15 @@ class Listing(Sequence[Candidate]):
         """Why these candidates and no others ("torch comes from pytorch.org rocm6.4"), or ""."""
         self.wild = wild
         """False where yanked files and pre-releases were chosen by policy already (a family's own pages)."""
-        self._shelf = shelf
+        self.shelf = shelf
+        """What the candidates are made from, None where they were given."""
         self._made: list[Candidate | None] = list(candidates) if shelf is None else [None] * shelf.count
         self._places: dict[tuple[object, ...], int] | None = None
-        self._stable: bool | None = None
-
-    @property
-    def stable(self) -> bool:
-        """True when the project has a final release at all, fitting or not."""
-        if self._stable is None:
-            self._stable = any(not one.version.pre for one in self) or (self._shelf is not None and self._shelf.any_final())
-        return self._stable
 
     @property
     def dropped(self) -> Mapping[str, Sequence[str]]:
         """What was set aside: reason (tags, python, only-binary, no-binary, hash, name, version) → file names or texts."""
-        return {} if self._shelf is None else self._shelf.set_aside()
+        return {} if self.shelf is None else self.shelf.set_aside()
 
     def exact(self, version: Release) -> Candidate | None:
         """The candidate whose version equals ``version``, local label included."""
@@ -261,13 +254,13 @@ class Listing(Sequence[Candidate]):
         return None if place is None else self._at(place)
 
     def _key(self, place: int) -> tuple[object, ...]:
-        return self._at(place).version.key if self._shelf is None else self._shelf.keys[place]
+        return self._at(place).version.key if self.shelf is None else self.shelf.keys[place]
 
     def _at(self, place: int) -> Candidate:
         made = self._made[place]
         if made is None:
-            assert self._shelf is not None
-            made = self._made[place] = self._shelf.make(place)
+            assert self.shelf is not None
+            made = self._made[place] = self.shelf.make(place)
         return made
 
     @overload
@@ -294,5 +287,4 @@ class Shelf(Protocol):
     @property
     def count(self) -> int: ...
     def make(self, place: int) -> Candidate: ...
-    def any_final(self) -> bool: ...
     def set_aside(self) -> Mapping[str, Sequence[str]]: ...
