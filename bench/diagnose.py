@@ -2,12 +2,14 @@
 
     python bench/diagnose.py [MB]
 
-Goals: 200 MB in at most 3 s and 100 MB of resident memory, process start included; a log of 1 MB in at most 0.8 s.
+Goals: 200 MB in at most 3 s and 100 MB of resident memory, process start included; a log of 1 MB in at most 0.8 s;
+no pattern spends more than 0.5 s on a handful of lines that almost match it again and again.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -15,8 +17,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from rocmpip.diagnose.pattern import Pattern
+from rocmpip.diagnose.rules import load_rules
+from rocmpip.diagnose.text import LONGEST
+
 GOAL_SECONDS, GOAL_MB = 3.0, 100
 GOAL_SMALL = 0.8
+GOAL_PATTERN = 0.5
 CAUSE = b"/w/csrc/a.hip:1:10: fatal error: 'cmath' file not found\n"
 WORDS = "error handler kernel gemm attn rocm hip undefined_fn cannot_open not_found assert softmax layer_norm wave".split()
 
@@ -70,6 +77,24 @@ def measure(path: Path) -> tuple[float, int]:
     return min(seconds), memory
 
 
+def adversaries(pattern: Pattern) -> list[str]:
+    """Lines made of the pattern's own texts over and over, which almost match again and again."""
+    pieces = [*pattern.literals, *re.findall(r"[A-Za-z_:'./ -]{2,}", pattern.text)][:8]
+    rows = [(piece * LONGEST)[:LONGEST] for piece in pieces if piece]
+    return [*rows, (" ".join(pieces) * LONGEST)[:LONGEST], "a" * LONGEST, "_Z" * (LONGEST // 2), "gfx1" * (LONGEST // 4)]
+
+
+def slowest_pattern() -> tuple[float, str]:
+    """(seconds, pattern) of the pattern that takes longest on its adversaries."""
+    spent = []
+    for pattern in load_rules().patterns:
+        start = time.process_time()
+        for line in adversaries(pattern):
+            pattern.regex.search(line)
+        spent.append((time.process_time() - start, pattern.text))
+    return max(spent)
+
+
 def main() -> int:
     size = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     good = True
@@ -81,6 +106,9 @@ def main() -> int:
             fits = seconds <= goal and memory <= GOAL_MB
             good = good and fits
             print(f"{mb:>5} MB: {seconds:.2f} s (goal {goal:.1f}), {memory} MB (goal {GOAL_MB}): {'ok' if fits else 'MISSED'}")
+    seconds, text = slowest_pattern()
+    good = good and seconds <= GOAL_PATTERN
+    print(f"slowest pattern: {seconds:.2f} s (goal {GOAL_PATTERN}): {'ok' if seconds <= GOAL_PATTERN else 'MISSED'}: {text}")
     return 0 if good else 1
 
 

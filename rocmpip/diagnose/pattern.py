@@ -13,6 +13,8 @@ LONGEST = 500
 """Characters of a pattern."""
 WIDE = 240
 """What an unbounded quantifier of a pattern is cut to."""
+MOST_WIDE = 6
+"""Unbounded quantifiers on one way through a pattern: what a match can cost grows with the power of their number."""
 _META = frozenset(".^$*+?{}[]\\|()")
 
 
@@ -38,6 +40,8 @@ def fault_of(text: str) -> str:
         return f"must be 1 to {LONGEST} characters"
     if nested_quantifier(text):
         return "has a quantifier inside a quantified group, which can run away; write the group without one of them"
+    if wide_quantifiers(text) > MOST_WIDE:
+        return f"has more than {MOST_WIDE} unbounded quantifiers one after the other, which can run long"
     if re.search(r"\\[1-9]|\(\?P=|\(\?\(", text):
         return "has a back reference, which rules do not take"
     try:
@@ -105,6 +109,27 @@ def nested_quantifier(pattern: str) -> bool:
         elif piece in ("*", "+") or (piece.startswith("{") and len(piece) > 1):
             groups[-1] = True
     return False
+
+
+def wide_quantifiers(pattern: str) -> int:
+    """How many unbounded quantifiers stand on one way through ``pattern``, at most."""
+    return _wide(_pieces(pattern))
+
+
+def _wide(pieces: list[str]) -> int:
+    most = 0
+    for branch in _branches(pieces):
+        count, depth, group = 0, 0, [""]
+        for number, piece in enumerate(branch):
+            depth += 1 if piece.startswith("(") else -1 if piece == ")" else 0
+            if depth > 0:
+                group = [] if depth == 1 and piece.startswith("(") else [*group, piece]
+            elif piece == ")":
+                count += _wide(group)
+            elif piece in ("*", "+") and not (number and branch[number - 1] in ("*", "+", "?")):
+                count += 1
+        most = max(most, count)
+    return most
 
 
 def literals_of(pattern: str) -> tuple[str, ...]:
