@@ -31,6 +31,9 @@ class Outcome:
 
 def act(session: Session, plan: Plan, *, json: bool = False) -> Outcome:
     """Do it. pip's own failures end with pip's code; what was done before stays, and the same command resumes."""
+    import gc
+
+    gc.enable()  # builds take their time, and so does what they say
     outcome = Outcome()
     context = session.context
     todo = [item for item in plan.items if item.action != "keep"]

@@ -25,13 +25,14 @@ def kept_builds(
 
     Without a download: a source counts by the hash that its index gives. Where that says nothing, the build itself will look.
     """
-    from rocmpip.app.build_package import Package, fingerprint_inputs
-    from rocmpip.app.builds import toolbox
-    from rocmpip.build import git_digest, source_digest
-    from rocmpip.store.wheelhouse import fingerprint
-
     if not builds:
         return {}
+    from rocmpip.app.build_package import Package, fingerprint_inputs
+    from rocmpip.app.builds import toolbox
+    from rocmpip.build.git import git_digest
+    from rocmpip.build.sources import source_digest
+    from rocmpip.store.wheelhouse import fingerprint
+
     context = session.context
     tools = toolbox(context, (), {}, torch)
     found: dict[str, File] = {}

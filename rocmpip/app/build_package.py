@@ -11,17 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmpip import __version__
-from rocmpip.build import (
-    BuildJob,
-    Progress,
-    build,
-    compiler_identity,
-    git_digest,
-    look_around,
-    source_digest,
-    users_own,
-)
+from rocmpip.build.engine import build
+from rocmpip.build.environment import users_own
+from rocmpip.build.git import git_digest
+from rocmpip.build.job import BuildJob, Progress
 from rocmpip.build.jobs import decide_jobs, read_limits
+from rocmpip.build.sources import source_digest
+from rocmpip.build.surroundings import compiler_identity, look_around
 from rocmpip.model.machine import Platform, TargetEnv
 from rocmpip.model.packages import normalise
 from rocmpip.model.provenance import FingerprintInputs, Provenance

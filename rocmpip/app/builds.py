@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from rocmpip.app.build_package import Made, Package, Toolbox, build_package, resolve_for_build, wheelhouse_of
 from rocmpip.app.explain import CauseReader, explain
-from rocmpip.build import Progress, compose_environment, look_around
+from rocmpip.build.environment import build_environment as compose_environment
+from rocmpip.build.job import Progress
 from rocmpip.build.jobs import decide_jobs, read_limits
 from rocmpip.build.overlay import make_overlay, requirements_for
 from rocmpip.build.run import Log
+from rocmpip.build.surroundings import look_around
 from rocmpip.model.errors import BuildFailed, InternalError
 from rocmpip.model.packages import normalise
 from rocmpip.model.temporary import TemporaryFolder

@@ -12,7 +12,7 @@ from rocmpip.report import say
 
 def guarded(command: str, as_json: bool, work: Callable[[], int]) -> int:
     """Run ``work``; every error ends as words on stderr or as the one envelope on stdout."""
-    from rocmpip.cli.group import drop_stdout, fail, last_net
+    from rocmpip.report.ending import drop_stdout, fail, last_net
 
     try:
         return work()

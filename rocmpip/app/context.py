@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rocmpip.catalogue.catalogue import Catalogue
     from rocmpip.model.recipe import RecipeContext
     from rocmpip.recipe.book import RecipeBook
+    from rocmpip.store.cache import PageCache
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Context:
     def markers(self) -> dict[str, str]:
         from rocmpip.target.environment import marker_environment
 
-        return marker_environment(self.target)
+        return marker_environment(self.target, self._facts_cache)
 
     @cached_property
     def installed_versions(self) -> dict[str, str]:
@@ -77,8 +78,17 @@ class Context:
             python_version=request.python_version,
             abis=request.abis,
             implementation=request.implementation,
+            cache=self._facts_cache,
         )
         return tuple(found)
+
+    @cached_property
+    def _facts_cache(self) -> PageCache:
+        """Where a target's markers and tags are kept between runs. Under --no-cache-dir nothing new is written."""
+        from rocmpip.app.open_client import cache_folder
+        from rocmpip.store.cache import PageCache
+
+        return PageCache(cache_folder(self) / "pages", readonly=self.request.no_cache)
 
     def recipe_context(self, torch: str = "", *, name: str = "", backend: str = "") -> RecipeContext:
         """What recipes match on, with ``torch`` the version that the build will see.
@@ -155,6 +165,8 @@ def gather(
         python=request.python or settings.python,
         cwd=cwd,
         catalogue=settings.catalogue_path,
+        # Who names the target has answered what a program would be asked.
+        programs=not (settings.gfx and settings.rocm),
     )
     return Context(
         env=env,

@@ -229,12 +229,12 @@ def fast_main(argv: Sequence[str]) -> int | None:
 
         return _fail(Interrupted("interrupted"), options["json"])
     except BrokenPipeError:
-        from rocmpip.cli.group import drop_stdout
+        from rocmpip.report.ending import drop_stdout
 
         drop_stdout()
         return 0
     except Exception as problem:
-        from rocmpip.cli.group import last_net
+        from rocmpip.report.ending import last_net
 
         return _fail(last_net(problem), options["json"])
     return 0
@@ -267,6 +267,6 @@ def _options(argv: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _fail(problem: RocmpipError, as_json: bool) -> int:
-    from rocmpip.cli.group import fail
+    from rocmpip.report.ending import fail
 
     return fail("detect", as_json, problem)

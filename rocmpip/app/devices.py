@@ -11,11 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from email.parser import HeaderParser
 from typing import TYPE_CHECKING
-
-from packaging.markers import UndefinedEnvironmentName
-from packaging.requirements import InvalidRequirement, Requirement
 
 from rocmpip.model.packages import Absent, File, Page
 from rocmpip.plan.asked import read_filename
@@ -107,6 +103,11 @@ def complete(pip: Pip) -> int:
 
 def with_extras(metadata: bytes, extras: tuple[str, ...], environment: Mapping[str, str]) -> bytes:
     """Core metadata in which what ``extras`` require is required without them."""
+    from email.parser import HeaderParser
+
+    from packaging.markers import UndefinedEnvironmentName
+    from packaging.requirements import InvalidRequirement, Requirement
+
     added: list[str] = []
     for text in HeaderParser().parsestr(metadata.decode("utf-8", "replace")).get_all("Requires-Dist") or ():
         try:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from email.parser import HeaderParser
 from pathlib import Path
 
 from rocmpip.app.context import Context
-from rocmpip.model.packages import normalise
 from rocmpip.plan.assemble import Installed
+from rocmpip.plan.metadata import parse_metadata
 
 
 def installed_with_requirements(context: Context) -> dict[str, Installed]:
@@ -26,10 +25,8 @@ def _read(folder: str) -> tuple[tuple[str, ...], frozenset[str]]:
     """(Requires-Dist, normalised Provides-Extra)."""
     for name in ("METADATA", "PKG-INFO"):
         try:
-            text = (Path(folder) / name).read_text(encoding="utf-8", errors="replace")
+            found = parse_metadata((Path(folder) / name).read_bytes())
         except OSError:
             continue
-        headers = HeaderParser().parsestr(text)
-        extras = frozenset(normalise(str(value).strip()) for value in headers.get_all("Provides-Extra") or ())
-        return tuple(str(value) for value in headers.get_all("Requires-Dist") or ()), extras
+        return found.requires_dist, found.provides_extra
     return (), frozenset()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rocmpip.model.errors import InputError, RocmpipError
 from rocmpip.report.say import printable
+from rocmpip.store.journal_file import FILE
 
 if TYPE_CHECKING:
     from rocmpip.diagnose.match import Finding
@@ -72,6 +73,8 @@ def note_failure(
 
 def failed_before(env: Mapping[str, str], state_dir: str) -> tuple[str, ...]:
     """Packages whose last failure here nothing mended. Costs nothing where there is no journal. Never raises."""
+    if state_dir and not Path(state_dir, FILE).expanduser().exists():
+        return ()
     try:
         journal = open_journal(env, state_dir)
         if not journal.path.exists():

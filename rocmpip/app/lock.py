@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -19,8 +18,6 @@ def main(argv: Sequence[str]) -> int:
             return 0
     from rocmpip.app.scout import send_scouts
 
-    # A short run that keeps nearly all it makes: looking for garbage in it costs a tenth of the time.
-    gc.disable()
     scouts = send_scouts()
     from rocmpip.app.lock_run import run
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 
 from rocmpip.app.context import Context, user_indexes
@@ -76,6 +75,8 @@ class Family:
 
 def version_of(filename: str) -> Version | None:
     """The version in a wheel's or sdist's file name, None when it cannot be read."""
+    from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+
     try:
         if filename.endswith(".whl"):
             return parse_wheel_filename(filename)[1]
@@ -252,6 +253,8 @@ class Policy:
 
     def _local_rocm(self) -> tuple[int, int] | None:
         """The ROCm whose torch is taken from --find-links: the order of ROCm versions decides, never that of labels as text."""
+        from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
         from rocmpip.plan.family_order import place
 
         context = self.context

@@ -11,8 +11,10 @@ from pathlib import Path
 from rocmpip.model.errors import BadConfiguration, RocmpipError, UsageError
 from rocmpip.model.recipe import Explained, RecipeContext
 from rocmpip.model.settings import Settings
-from rocmpip.recipe import LAYERS, RecipeBook, apply_user, explain, explain_unfilled, load_book, shipped_folder
+from rocmpip.recipe.book import LAYERS, RecipeBook, load_book, shipped_folder
 from rocmpip.recipe.decode import package_name_fault, recipe_name
+from rocmpip.recipe.explain import explain, explain_unfilled
+from rocmpip.recipe.override import apply_user
 from rocmpip.recipe.schema import Recipe
 from rocmpip.recipe.skeleton import skeleton
 from rocmpip.store.trust import TrustStore, project_digest, state_folder

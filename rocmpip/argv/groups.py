@@ -7,8 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from packaging.requirements import InvalidRequirement, Requirement
-
+from rocmpip.argv.pep508 import parse_requirement
 from rocmpip.model.errors import InputError
 from rocmpip.model.packages import normalise
 
@@ -58,8 +57,8 @@ def _expand(groups: dict[str, Any], group: str, path: str, above: tuple[str, ...
     for member in members:
         if isinstance(member, str):
             try:
-                Requirement(member)
-            except InvalidRequirement as problem:
+                parse_requirement(member)
+            except ValueError as problem:
                 raise InputError(f"{failed}: {problem}") from None
             found.append(member)
         elif isinstance(member, dict) and tuple(member) == ("include-group",) and isinstance(member["include-group"], str):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.util
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,8 +11,8 @@ from typing import Any
 import click
 
 from rocmpip.cli.table import COMMANDS
-from rocmpip.model.errors import InternalError, Interrupted, RocmpipError, UsageError
-from rocmpip.report import envelope, say
+from rocmpip.model.errors import Interrupted, RocmpipError, UsageError
+from rocmpip.report.ending import drop_stdout, fail, last_net
 
 
 def module_of(name: str) -> str:
@@ -81,49 +79,3 @@ def run(argv: Sequence[str]) -> int:
         return 0
     except Exception as problem:  # the last net: a person gets words, the details go to a file
         return fail(name, as_json, last_net(problem))
-
-
-def last_net(problem: Exception) -> RocmpipError:
-    """What an exception that nobody expected is told as: an interruption that Python or a library wrapped, what the system refuses
-    (a full disk), else a fault of ours."""
-    cause: BaseException | None = problem
-    for _ in range(100):
-        if isinstance(cause, Interrupted):
-            return cause
-        if isinstance(cause, KeyboardInterrupt):
-            return Interrupted("interrupted")
-        cause = (cause.__cause__ or cause.__context__) if cause else None
-    from rocmpip.model.system import system_error
-
-    return system_error(problem) or internal(problem)
-
-
-def internal(problem: Exception) -> InternalError:
-    """Wrap an unexpected exception; its traceback goes to a file in the state folder, redacted."""
-    from rocmpip.report.crash import keep
-
-    where = keep(problem)
-    return InternalError(
-        f"rocmpip failed inside: {type(problem).__name__}: {problem}",
-        why="this is a fault of rocmpip, not of your command",
-        hint=f"please report it with the details in {where}" if where else "please report it",
-    )
-
-
-def fail(name: str, as_json: bool, problem: RocmpipError, result: object = None) -> int:
-    """Tell the error in the form asked for and return its exit code."""
-    if as_json:
-        try:
-            envelope.write(name, getattr(problem, "result", None) or result, (problem,))
-            return problem.exit_code
-        except (OSError, ValueError):
-            # A closed or full stdout: the words still have stderr.
-            drop_stdout()
-    say.error(problem)
-    return problem.exit_code
-
-
-def drop_stdout() -> None:
-    """Nobody reads stdout any more: what is left in its buffer must not make Python complain at its exit."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -7,19 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from packaging.markers import InvalidMarker, Marker
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
 
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.packages import RequirementLine, normalise
 from rocmpip.model.request import Request
 from rocmpip.model.rocm import rocm_of_label
+from rocmpip.plan.markers import Markers
 
 _ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz", ".tar")
 _VCS = ("git+", "hg+", "svn+", "bzr+")
@@ -67,8 +61,8 @@ def marker_holds(marker: str, environment: Mapping[str, str]) -> bool:
     if not marker:
         return True
     try:
-        return Marker(marker).evaluate({**environment, "extra": ""})
-    except InvalidMarker:
+        return Markers(environment).holds(marker)
+    except ValueError:
         return True
 
 
@@ -82,6 +76,8 @@ def file_of(line: RequirementLine) -> str:
 
 def read_filename(filename: str) -> tuple[str, str, bool]:
     """(normalised name, version, is wheel) of a distribution's file name; empty strings when it cannot be read."""
+    from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+
     try:
         if filename.endswith(".whl"):
             name, version, _, _ = parse_wheel_filename(filename)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from packaging.markers import InvalidMarker
-from packaging.requirements import InvalidRequirement, Requirement
-
-from rocmpip.model.packages import File, normalise
+from rocmpip.model.packages import File
 from rocmpip.model.plan import FamilyChoice, Plan, PlanItem
 from rocmpip.model.rocm import rocm_of_label
+from rocmpip.plan.markers import Markers
+from rocmpip.plan.requirements import Need, need
 
 
 @dataclass(frozen=True)
@@ -63,17 +62,16 @@ class Facts:
     """Extra words for a name."""
 
 
-def requirements_of(requires_dist: Iterable[str], extras: Iterable[str], environment: Mapping[str, str]) -> list[Requirement]:
-    """The requirements that hold for these extras in this environment; unreadable ones are passed over."""
-    wanted = ("", *extras)
-    result: list[Requirement] = []
+def requirements_of(requires_dist: Iterable[str], extras: Iterable[str], markers: Markers) -> list[Need]:
+    """The requirements that hold for these extras (normalised); unreadable ones are passed over."""
+    wanted = tuple(extras)
+    result: list[Need] = []
     for text in requires_dist:
         try:
-            requirement = Requirement(text)
-            marker = requirement.marker
-            if marker is None or any(marker.evaluate({**environment, "extra": extra}) for extra in wanted):
-                result.append(requirement)
-        except (InvalidRequirement, InvalidMarker):
+            found = need(text)
+            if markers.holds(found.marker, wanted):
+                result.append(found)
+        except ValueError:
             continue
     return result
 
@@ -88,6 +86,7 @@ def closure(
 
     ``added`` are extras that a name has whoever asks for it. The value lists the names that require it, in the order they were met; a root that nobody requires has an empty list.
     """
+    markers = Markers(environment)
     parents: dict[str, list[str]] = {name: [] for name in roots}
     seen: set[tuple[str, str]] = set()
     queue: list[tuple[str, tuple[str, ...]]] = list(roots.items())
@@ -97,8 +96,8 @@ def closure(
         seen.update((name, extra) for extra in todo)
         if not todo:
             continue
-        for requirement in requirements_of(packages.get(name, ()), [extra for extra in todo if extra], environment):
-            child = normalise(requirement.name)
+        for requirement in requirements_of(packages.get(name, ()), [extra for extra in todo if extra], markers):
+            child = requirement.name
             asked = parents.setdefault(child, [])
             if name not in asked and name != child:
                 asked.append(name)

@@ -20,9 +20,9 @@ from typing import Any
 
 from rocmpip.model.errors import InputError, Refused
 from rocmpip.store.journal_entry import SCHEMA, Entry, decode, encode, entries_of, record_of
+from rocmpip.store.journal_file import FILE, OLDER
 from rocmpip.store.journal_text import alike, kept_variables, tidy, words_of
 
-FILE, OLDER = "journal.jsonl", "journal.1.jsonl"
 LIMIT = 4 * 1024 * 1024
 LARGEST = 4096
 """Bytes of a record: what Linux writes to a local file in one piece."""

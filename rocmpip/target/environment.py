@@ -12,6 +12,10 @@ from rocmpip.model.machine import TargetEnv
 from rocmpip.target.choose import choose, is_own
 from rocmpip.target.installed import installed
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rocmpip.target.facts import Blobs
+
 # `rocmpip detect` is as quick as a bare interpreter with three imports; pathlib is not needed for that.
 # ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH118, PTH120, PTH208
 
@@ -200,11 +204,11 @@ def _asked(interpreter: str, source: str, env: Mapping[str, str]) -> TargetEnv:
     )
 
 
-def marker_environment(target: TargetEnv) -> dict[str, str]:
+def marker_environment(target: TargetEnv, cache: Blobs | None = None) -> dict[str, str]:
     """PEP 508 marker variables of the target's interpreter (without ``extra``)."""
-    from rocmpip.target.tags import markers
+    from rocmpip.target.facts import target_facts
 
-    return markers(target)
+    return dict(target_facts(target, cache).markers)
 
 
 def supported_tags(
@@ -214,12 +218,19 @@ def supported_tags(
     python_version: str = "",
     abis: Sequence[str] = (),
     implementation: str = "",
+    cache: Blobs | None = None,
 ) -> list[str]:
     """Wheel tags the target takes, best first (``cp311-cp311-manylinux_2_28_x86_64``), also for pip's foreign targets."""
+    from rocmpip.target.facts import target_facts
+
+    native = target_facts(target, cache).tags
+    if not (platforms or python_version or abis or implementation):
+        return list(native)
     from rocmpip.target.tags import supported
 
     return supported(
         target,
+        native,
         platforms=tuple(platforms),
         python_version=python_version,
         abis=tuple(abis),

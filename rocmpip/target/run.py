@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,12 +150,36 @@ def _signals() -> Iterator[_Caught]:
 
 
 def _wait(child: subprocess.Popen[bytes], caught: _Caught) -> int:
-    while True:
-        try:
-            return _code(child.wait(timeout=_SECONDS_TO_END if caught.number == signal.SIGTERM else 0.5))
-        except subprocess.TimeoutExpired:
+    with _end_of(child) as ended:
+        while True:
+            seconds = _SECONDS_TO_END if caught.number == signal.SIGTERM else 0.5
+            if ended(seconds):
+                return _code(child.wait())
             if caught.number == signal.SIGTERM:
                 child.kill()
+
+
+@contextmanager
+def _end_of(child: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
+    """A function that waits so many seconds for the child's end and says whether it has come."""
+    try:
+        fd = os.pidfd_open(child.pid)
+    except (AttributeError, OSError):
+
+        def looked(seconds: float) -> bool:
+            try:
+                child.wait(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                return False
+            return True
+
+        yield looked
+        return
+    try:
+        # Popen's own waiting sleeps up to 50 ms between two looks.
+        yield lambda seconds: bool(select.select([fd], [], [], seconds)[0])
+    finally:
+        os.close(fd)
 
 
 def _code(code: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+from collections.abc import Sequence
 from pathlib import Path
 
 import packaging
@@ -12,6 +12,7 @@ from packaging.markers import default_environment
 
 from rocmpip.model.errors import UsageError
 from rocmpip.model.machine import TargetEnv
+from rocmpip.target.facts import TargetFacts
 from rocmpip.target.interpreter import run_program
 
 _MARK = "rocmpip-tags:"
@@ -29,37 +30,29 @@ print("\\n{_MARK}" + json.dumps({{{{"markers": default_environment(), "tags": [s
 """
 
 
-@lru_cache(maxsize=8)
-def _facts(python: str, own: bool) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    if own:
-        environment = {key: str(value) for key, value in default_environment().items()}
-        return tuple(environment.items()), tuple(str(tag) for tag in tags.sys_tags())
-    root = str(Path(packaging.__file__).parent.parent)
-    data = run_program(python, _PROGRAM.format(root=root), _MARK, os.environ)
-    found, names = data.get("markers"), data.get("tags")
-    assert isinstance(found, dict) and isinstance(names, list)
-    return tuple((str(key), str(value)) for key, value in found.items()), tuple(map(str, names))
-
-
-def markers(target: TargetEnv) -> dict[str, str]:
-    """PEP 508 marker variables of the target, without ``extra``. Raises InputError when its interpreter does not answer."""
-    found = dict(_facts(target.python, target.own)[0])
-    found.pop("extra", None)
-    return found
+def native(target: TargetEnv) -> TargetFacts:
+    """Markers and tags of the target. Raises InputError when its interpreter does not answer."""
+    if target.own:
+        found, names = dict(default_environment().items()), [str(tag) for tag in tags.sys_tags()]
+    else:
+        root = str(Path(packaging.__file__).parent.parent)
+        data = run_program(target.python, _PROGRAM.format(root=root), _MARK, os.environ)
+        found, names = data.get("markers"), data.get("tags")  # type: ignore[assignment]
+        assert isinstance(found, dict) and isinstance(names, list)
+    known = {str(key): str(value) for key, value in found.items() if key != "extra"}
+    return TargetFacts(known, tuple(map(str, names)))
 
 
 def supported(
     target: TargetEnv,
+    native: Sequence[str],
     *,
     platforms: tuple[str, ...] = (),
     python_version: str = "",
     abis: tuple[str, ...] = (),
     implementation: str = "",
 ) -> list[str]:
-    """Tags of the target, or of the foreign target that pip's four options describe. Raises InputError, UsageError."""
-    native = list(_facts(target.python, target.own)[1])
-    if not (platforms or python_version or abis or implementation):
-        return native
+    """Tags of the foreign target that pip's four options describe, on top of the target's ``native`` ones. Raises UsageError."""
     version = _version(python_version) or tuple(int(part) for part in target.version.split(".")[:2])
     interpreter = (implementation or "cp") + "".join(map(str, version[:2]))
     wanted = _expand(platforms) or list(dict.fromkeys(name.rpartition("-")[2] for name in native if not name.endswith("-any")))

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from rocmpip.build import BuildJob, Progress, build
+from rocmpip.build.engine import build
+from rocmpip.build.job import BuildJob, Progress
 from rocmpip.elf import read_wheel
 from rocmpip.model.errors import BuildFailed, Refused
 from rocmpip.model.machine import TargetEnv
@@ -314,7 +315,7 @@ def test_a_compressed_source(job: BuildJob, tmp_path: Path) -> None:
 
 _INTERRUPTED = """
 import pickle, sys
-from rocmpip.build import build
+from rocmpip.build.engine import build
 job = pickle.loads(open(sys.argv[1], "rb").read())
 build(job)
 """

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rocmpip.model.packages import File
 from rocmpip.plan.assemble import Facts, Installed, Resolved, assemble, build_words, closure, leftovers, requirements_of
+from rocmpip.plan.markers import Markers
 
 LINUX = {"sys_platform": "linux", "platform_system": "Linux", "python_version": "3.12", "extra": ""}
 
@@ -96,8 +97,8 @@ def test_a_wheelhouse_wheel_is_installed_not_built() -> None:
 
 def test_requirements_follow_markers_and_extras() -> None:
     texts = ("a", "b ; sys_platform == 'win32'", "c ; extra == 'x'", "not a requirement !!")
-    assert [one.name for one in requirements_of(texts, (), LINUX)] == ["a"]
-    assert [one.name for one in requirements_of(texts, ("x",), LINUX)] == ["a", "c"]
+    assert [one.name for one in requirements_of(texts, (), Markers(LINUX))] == ["a"]
+    assert [one.name for one in requirements_of(texts, ("x",), Markers(LINUX))] == ["a", "c"]
 
 
 def test_closure_ends_on_cycles_and_keeps_extras() -> None:

@@ -15,9 +15,12 @@ from hypothesis import strategies as st
 from rocmpip.model.errors import BadConfiguration, Refused
 from rocmpip.model.recipe import RecipeContext, ResolvedRecipe
 from rocmpip.model.rocm import parse_rocm
-from rocmpip.recipe import RecipeBook, apply_user, explain, load_book, refuse_conflicts, shipped_folder
 from rocmpip.recipe import book as book_module
+from rocmpip.recipe.book import RecipeBook, load_book, shipped_folder
+from rocmpip.recipe.explain import explain
+from rocmpip.recipe.override import apply_user
 from rocmpip.recipe.placeholders import MEANINGS, fill
+from rocmpip.recipe.refusal import refuse_conflicts
 from rocmpip.recipe.schema import When
 from rocmpip.recipe.when import Match, match, rocm_matches
 

@@ -13,7 +13,7 @@ from rocmpip.app.recipe import load_layers
 from rocmpip.cli.group import run
 from rocmpip.model.errors import UsageError
 from rocmpip.model.settings import Settings
-from rocmpip.recipe import load_book, shipped_folder
+from rocmpip.recipe.book import load_book, shipped_folder
 from rocmpip.recipe.decode import decode
 from rocmpip.recipe.document import page
 from rocmpip.recipe.faults import Faults

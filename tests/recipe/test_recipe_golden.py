@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 from rocmpip.model.recipe import RecipeContext, ResolvedRecipe
 from rocmpip.model.rocm import parse_rocm
-from rocmpip.recipe import RecipeBook, load_book, shipped_folder
+from rocmpip.recipe.book import RecipeBook, load_book, shipped_folder
 
 ABSENT = None
 """The variable must not be set."""

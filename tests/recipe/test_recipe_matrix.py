@@ -9,7 +9,7 @@ import pytest
 from rocmpip.model.errors import Refused
 from rocmpip.model.recipe import RecipeContext
 from rocmpip.model.rocm import parse_rocm
-from rocmpip.recipe import RecipeBook, load_book, shipped_folder
+from rocmpip.recipe.book import RecipeBook, load_book, shipped_folder
 from rocmpip.recipe.placeholders import names_in
 
 GFX = ("gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1151", "gfx1201")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocmpip.model.errors import BadConfiguration
-from rocmpip.recipe import load_book, shipped_folder
+from rocmpip.recipe.book import load_book, shipped_folder
 from rocmpip.recipe.decode import decode
 from rocmpip.recipe.faults import Faults
 
