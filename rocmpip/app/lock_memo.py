@@ -9,10 +9,9 @@ since importing it would cost more than reading one file.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,13 +34,15 @@ class Memo:
 
     def __init__(self, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> None:
         self._env = env
-        self._words = json.dumps([list(argv), cwd])
+        self._words = repr([list(argv), cwd])
         self.path = ""
         root = env.get("ROCMPIP_CACHE_DIR") or _join(
             env.get("XDG_CACHE_HOME") or _join(env.get("HOME", ""), ".cache"), "rocmpip"
         )
         if root and not {"--no-cache-dir", "--no-cache"} & set(argv):
-            name = hashlib.sha256(self._words.encode()).hexdigest()[:40]
+            # Two command lines of one name would only take turns: what is believed is in the digest.
+            words = self._words.encode("utf-8", "surrogateescape")
+            name = f"{zlib.crc32(words):08x}{zlib.adler32(words):08x}-{len(words)}"
             self.path = os.path.join(root, "locks", name + ".json")  # noqa: PTH118
 
     def recall(self) -> dict[str, str] | None:
@@ -88,6 +89,8 @@ class Memo:
             "content": content,
             "message": message,
         }
+        import json
+
         try:
             record["key"] = self._digest(files, _machine(detect, self._env))
             _write(self.path, json.dumps(record))
@@ -100,12 +103,17 @@ class Memo:
         try:
             if os.stat(self.path).st_uid != os.geteuid():  # noqa: PTH116
                 return None
+            import json  # not loaded where there is no memo
+
             known = json.loads(_text(self.path) or "null")
         except (OSError, ValueError):
             return None
         return known if isinstance(known, dict) else None
 
     def _digest(self, files: Iterable[str], machine: str) -> str:
+        import hashlib
+        import json
+
         digest = hashlib.sha256()
         read = bytearray()
         for path in files:

@@ -112,6 +112,8 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
         from rocmpip.app.scout_errand import send_errand
 
         ahead = scouts, send_errand(scouts, _errand(context, cache, subject))
+    elif scouts is not None:
+        scouts.dismiss()
     # The scouts are under way: what is long to load is loaded from here on.
     from rocmpip.app.lock_client import lock_client
     from rocmpip.app.lock_file import as_json, check_lock, existing, read_lock, render, write_lock

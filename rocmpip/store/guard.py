@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +71,8 @@ def write(path: Path, text: str) -> None:
     """Whole or not at all, through a new file beside it; a link stays a link, permissions stay. Raises InputError."""
     target = Path(os.path.realpath(path))
     try:
+        import tempfile
+
         handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as stream:

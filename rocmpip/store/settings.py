@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -104,14 +103,19 @@ def _trust_file(env: Mapping[str, str]) -> Callable[[Path], bool]:
     return TrustStore(state_folder(env)).trusts_project
 
 
+def _without_home() -> Path:
+    import tempfile
+
+    return Path(tempfile.gettempdir()) / f"rocmpip-{os.getuid()}"
+
+
 def _with_folders(settings: Settings, env: Mapping[str, str]) -> Settings:
     """Cache and state folders always have a value: XDG's, else under the home, else in the temporary folder."""
     home = env.get("HOME", "")
-    fallback = Path(tempfile.gettempdir()) / f"rocmpip-{os.getuid()}"
 
     def folder(variable: str, below: str) -> str:
         base = env.get(variable) or (f"{home}/{below}" if home else "")
-        return str(Path(base) / "rocmpip" if base else fallback / below.rpartition("/")[2].lstrip("."))
+        return str(Path(base) / "rocmpip" if base else _without_home() / below.rpartition("/")[2].lstrip("."))
 
     return replace(
         settings,

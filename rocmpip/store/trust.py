@@ -10,22 +10,14 @@ The folder depends on the environment alone (ROCMPIP_STATE_DIR, XDG_STATE_HOME, 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocmpip.model.errors import Refused
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SCHEMA = 1
 FILE = "trust.json"
@@ -42,11 +34,21 @@ def state_folder(env: Mapping[str, str]) -> Path:
         return Path(env["XDG_STATE_HOME"]) / "rocmpip"
     if env.get("HOME"):
         return Path(env["HOME"]) / ".local/state/rocmpip"
+    import tempfile
+
     return Path(tempfile.gettempdir()) / f"rocmpip-{os.getuid()}" / "state"
 
 
 def project_digest(pyproject: Path) -> str:
     """sha256 of a project's ``[tool.rocmpip]`` (nothing else in the file matters), or "" when it has none or cannot be read."""
+    import hashlib
+    import json
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     try:
         with pyproject.open("rb") as stream:
             data = tomllib.loads(stream.read(_LARGEST).decode("utf-8"))
@@ -156,6 +158,8 @@ def _key(path: Path) -> str:
 
 
 def _decode(content: bytes, path: Path) -> Trusted:
+    import json
+
     try:
         data = json.loads(content.decode("utf-8"))
         folders, projects = data["folders"], data["projects"]
@@ -168,6 +172,9 @@ def _decode(content: bytes, path: Path) -> Trusted:
 
 def _replace(path: Path, data: object) -> None:
     """Write ``data`` beside ``path`` (mode 0600) and rename it into place."""
+    import json
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix=f".{FILE}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
