@@ -27,6 +27,9 @@ def step(name, function):
     except Skip as reason:
         tell(step=name, verdict="skipped", detail=str(reason))
         return False
+    except Wrong as problem:
+        tell(step=name, verdict="fault", detail=str(problem))
+        return False
     except BaseException as problem:
         text = str(problem).strip().splitlines()
         tell(step=name, verdict="fault", detail=type(problem).__name__ + (": " + text[0][:500] if text else ""))
@@ -37,6 +40,10 @@ def step(name, function):
 
 class Skip(Exception):
     pass
+
+
+class Wrong(Exception):
+    """What a step found wrong, in our own words."""
 
 
 def import_names(names):
@@ -56,8 +63,10 @@ def close(torch, found, expected, bound):
     found, expected = found.double().cpu(), expected.double().cpu()
     scale = max(expected.abs().max().item(), 1e-30)
     error = (found - expected).abs().max().item() / scale
+    if error != error:
+        raise Wrong("the result holds values that are no numbers (NaN)")
     if not error <= bound:
-        raise AssertionError(f"differs from the CPU's result by {error:.3g} of its largest value (bound {bound:.3g})")
+        raise Wrong(f"differs from the CPU's result by {error:.3g} of its largest value (bound {bound:.3g})")
     return f"largest difference {error:.2g} of the largest value"
 
 
@@ -68,7 +77,7 @@ def torch_steps(targets, seen):
 
     def hip():
         if torch.version.hip is None:
-            raise AssertionError(f"torch.version.hip is None: this torch {torch.__version__} is no ROCm build")
+            raise Wrong(f"torch.version.hip is None: this torch {torch.__version__} is no ROCm build")
         return "HIP " + torch.version.hip
 
     if not step("torch.version.hip", hip):
@@ -79,11 +88,12 @@ def torch_steps(targets, seen):
         if not targets:
             raise Skip("no target GPU is known")
         if not listed:
-            raise Skip("get_arch_list() is empty: torch tells no architectures without a GPU")
+            blind = "" if torch.cuda.is_available() else ": torch tells no architectures without a GPU"
+            raise Skip("get_arch_list() is empty" + blind)
         names = {item.split(":")[0] for item in listed}
         lacking = [gfx for gfx, fitting in targets.items() if not names.intersection(fitting)]
         if lacking:
-            raise AssertionError(f"get_arch_list() has {' '.join(listed)}, not {' '.join(lacking)}")
+            raise Wrong(f"get_arch_list() has {' '.join(listed)}, not {' '.join(lacking)}")
         return " ".join(listed)
 
     step("torch.cuda.get_arch_list()", arches)
@@ -92,7 +102,7 @@ def torch_steps(targets, seen):
         if not torch.cuda.is_available():
             if not seen:
                 raise Skip("no AMD GPU is on this machine")
-            raise AssertionError("torch.cuda.is_available() is False although this machine has an AMD GPU")
+            raise Wrong("torch.cuda.is_available() is False although this machine has an AMD GPU")
         return f"{torch.cuda.device_count()}: {torch.cuda.get_device_name(0)}"
 
     if not step("device visible", device):
@@ -100,9 +110,10 @@ def torch_steps(targets, seen):
             tell(step=name, verdict="skipped", detail="torch sees no GPU")
         tell(step="RCCL all-reduce", verdict="skipped", detail="torch sees no GPU")
         return
+    # Told before the steps: if one of them ends this interpreter, the parent knows what was not looked at.
+    tell(step="devices", verdict="count", detail=str(torch.cuda.device_count()))
     for index in range(torch.cuda.device_count()):
         gpu_steps(torch, index)
-    tell(step="devices", verdict="count", detail=str(torch.cuda.device_count()))
 
 
 def gpu_steps(torch, index):
@@ -138,11 +149,11 @@ def gpu_steps(torch, index):
         block = torch.full((size,), 3, dtype=torch.uint8, device=where)
         torch.cuda.synchronize(where)
         if torch.cuda.memory_allocated(where) - before < size or int(block[size // 2].item()) != 3:
-            raise AssertionError("256 MiB were asked for and are not there")
+            raise Wrong("256 MiB were asked for and are not there")
         del block
         torch.cuda.empty_cache()
         if torch.cuda.memory_allocated(where) != before:
-            raise AssertionError("256 MiB were not given back")
+            raise Wrong("256 MiB were not given back")
         return "256 MiB taken and given back"
 
     step("matmul" + suffix, matmul)
@@ -168,7 +179,7 @@ def rank_step(rank, world, meeting):
             torch.cuda.synchronize()
             expected = world * (world + 1) / 2
             if not bool((values == expected).all().item()):
-                raise AssertionError(f"the sum is {values[0].item()!r}, not {expected!r}")
+                raise Wrong(f"the sum is {values[0].item()!r}, not {expected!r}")
         finally:
             dist.destroy_process_group()
         return f"{world} GPUs"

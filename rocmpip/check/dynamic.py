@@ -34,7 +34,8 @@ def run(site: Site, time_limit: float) -> tuple[list[Finding], list[Step]]:
             found = child(site, env, {"mode": "torch", "targets": targets, "seen": seen}, time_limit)
             steps += [step for step in found if step.verdict != "count"]
             count = next((int(step.detail) for step in found if step.verdict == "count"), 0)
-            steps += _reduce(site, env, count, Path(folder), time_limit)
+            lacking = _lacking(found, count)
+            steps += lacking or _reduce(site, env, count, Path(folder), time_limit)
         for dist in _wanted(site):
             names = import_names(dist)
             if names:
@@ -140,6 +141,17 @@ def import_names(dist: InstalledDist) -> list[str]:
     like = [name for name in names if name.lower().replace("_", "-") == dist.name]
     public = [name for name in names if not name.startswith("_") and name not in ("test", "tests", "docs", "examples", "bin")]
     return (like or public)[:4]
+
+
+def _lacking(found: list[Step], count: int) -> list[Step]:
+    """The GPU steps that were not come to, because one before them ended the interpreter."""
+    told = {step.step for step in found}
+    names = [f"{name} on GPU {index}" for index in range(count) for name in ("matmul", "attention", "memory")]
+    lacking = [name for name in names if name not in told]
+    if not lacking:
+        return []
+    why = f"not come to: {found[-1].step} ended the interpreter"
+    return [Step(name, "skipped", why) for name in (*lacking, "RCCL all-reduce")]
 
 
 def _reduce(site: Site, env: Mapping[str, str], count: int, folder: Path, time_limit: float) -> list[Step]:

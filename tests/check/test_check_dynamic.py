@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -68,13 +71,87 @@ def test_on_two_gpus(python: Path, env: dict[str, str]) -> None:
 def test_a_gpu_that_miscalculates(python: Path, env: dict[str, str]) -> None:
     told = steps(with_torch(python, env, "gpu wrong"))
     assert told["matmul on GPU 0"].verdict == "fault"
-    assert "differs from the CPU" in told["matmul on GPU 0"].detail
+    assert told["matmul on GPU 0"].detail.startswith("differs from the CPU")
     assert told["memory on GPU 0"].verdict == "ok"
 
 
 def test_memory_that_is_not_given_back(python: Path, env: dict[str, str]) -> None:
     told = steps(with_torch(python, env, "gpu leak"))
     assert "not given back" in told["memory on GPU 0"].detail
+
+
+@pytest.mark.parametrize(
+    ("mode", "step", "verdict", "detail"),
+    [
+        ("gpu nan", "matmul on GPU 0", "fault", "the result holds values that are no numbers (NaN)"),
+        ("gpu oops", "matmul on GPU 0", "fault", "RuntimeError: HIP error: invalid device function"),
+        ("gpu oops", "attention on GPU 0", "fault", "RuntimeError: HIP error: invalid device function"),
+        ("gpu absent", "memory on GPU 0", "fault", "256 MiB were asked for and are not there"),
+        ("gpu full", "memory on GPU 0", "skipped", "less than 512 MiB are free on this GPU"),
+        ("gpu mute", "torch.cuda.get_arch_list()", "skipped", "get_arch_list() is empty"),
+        (
+            "gpus no-rccl",
+            "RCCL all-reduce, rank 0",
+            "fault",
+            "RuntimeError: NCCL error in: NCCLUtils.hpp:275, unhandled cuda error",
+        ),
+        ("gpus rccl-wrong", "RCCL all-reduce, rank 1", "fault", "the sum is 4.0, not 3.0"),
+        ("gpus rccl-dies", "RCCL all-reduce, rank 1", "fault", "the interpreter was ended by SIGSEGV"),
+        ("gpu quits", "matmul on GPU 0", "fault", "the interpreter ended with exit code 3"),
+    ],
+)
+def test_a_gpu_step_that_fails(python: Path, env: dict[str, str], mode: str, step: str, verdict: str, detail: str) -> None:
+    found = with_torch(python, env, mode)
+    assert steps(found)[step] == Step(step, verdict, detail)
+    failing = next((one for one in found.steps if one.verdict == "fault"), None)
+    assert [one.what for one in found.faults] == ([f"{failing.step}: {failing.detail}"] if failing else [])
+
+
+@pytest.mark.parametrize(
+    ("mode", "step", "detail", "lacking"),
+    [
+        ("gpu segv", "matmul on GPU 0", "the interpreter was ended by SIGSEGV", ["attention on GPU 0", "memory on GPU 0"]),
+        ("gpus segv1", "matmul on GPU 1", "the interpreter was ended by SIGSEGV", ["attention on GPU 1", "memory on GPU 1"]),
+        (
+            "gpu stall",
+            "matmul on GPU 0",
+            "gave no answer within 10 s and was stopped",
+            ["attention on GPU 0", "memory on GPU 0"],
+        ),
+    ],
+)
+def test_after_a_crash_the_steps_that_were_not_come_to_say_so(
+    python: Path, env: dict[str, str], mode: str, step: str, detail: str, lacking: list[str]
+) -> None:
+    told = steps(with_torch(python, env, mode, limit=10 if "stall" in mode else 60))
+    assert told[step] == Step(step, "fault", detail)
+    for name in (*lacking, "RCCL all-reduce"):
+        assert told[name] == Step(name, "skipped", f"not come to: {step} ended the interpreter")
+
+
+def test_one_rank_that_stands_still_is_named(python: Path, env: dict[str, str]) -> None:
+    told = steps(with_torch(python, env, "gpus rccl-stalls", limit=10))
+    assert told["RCCL all-reduce, rank 1"].detail == "gave no answer within 10 s and was stopped"
+
+
+def test_a_gpu_that_torch_does_not_see(python: Path) -> None:
+    program = files("rocmpip.check").joinpath("child_program.py").read_text()
+    fake_torch.install(site(python))
+    progress = python.parent / "progress"
+    asked = {"mode": "torch", "targets": {"gfx942": ["gfx942"]}, "seen": True, "progress": str(progress)}
+    subprocess.run([python, "-c", program, json.dumps(asked)], env={"FAKE_TORCH": "blind"}, check=True, timeout=60)
+    told = {row["step"]: row for row in map(json.loads, progress.read_text().splitlines())}
+    assert told["device visible"]["verdict"] == "fault"
+    assert "although this machine has an AMD GPU" in told["device visible"]["detail"]
+    assert told["matmul"]["verdict"] == "skipped"
+
+
+def test_a_process_that_a_module_leaves_behind_does_not_keep_verify(python: Path, env: dict[str, str]) -> None:
+    (site(python) / "leaves").mkdir()
+    (site(python) / "leaves/__init__.py").write_text("import subprocess\nsubprocess.Popen(['sleep', '600'])\n")
+    register(python, "leaves", "1.0")
+    found = outcome(python, "leaves", env=env, run=True, limit=8)
+    assert steps(found)["import leaves"].verdict in ("ok", "fault")
 
 
 def test_a_torch_that_is_no_rocm_build(python: Path, env: dict[str, str]) -> None:
