@@ -84,8 +84,9 @@ class Search:
     preloaded: tuple[str, ...] = ()
     """LD_PRELOAD."""
 
-    def candidates(self, library: str, module: Module) -> list[str]:
-        """Paths to try, in the linker's order."""
+    def candidates(self, library: str, module: Module, program: Module | None = None) -> list[str]:
+        """Paths to try, in the linker's order. The program's own RPATH counts for every file without a RUNPATH: conda's
+        interpreter has one, which is how its libstdc++ comes in front of the system's."""
         if "/" in library:
             return [library]
         found: list[str] = []
@@ -95,6 +96,8 @@ class Search:
                 if step.links.by_rpath:
                     found += [f"{folder}/{library}" for folder in _expanded(step)]
                 step = step.parent
+            if program is not None and program.links.by_rpath:
+                found += [f"{folder}/{library}" for folder in _expanded(program)]
         found += [f"{folder}/{library}" for folder in self.ld_library_path]
         if not module.links.by_rpath:
             found += [f"{folder}/{library}" for folder in _expanded(module)]
@@ -120,15 +123,17 @@ class Process:
         self.modules: list[Module] = []
         self.missing: list[Missing] = []
         self._by_name: dict[str, Module] = {}
+        self._program: Module | None = None
 
     def copy(self) -> Process:
         twin = Process(self.search)
         twin.modules, twin.missing, twin._by_name = list(self.modules), list(self.missing), dict(self._by_name)
+        twin._program = self._program
         return twin
 
     def start(self, program: str) -> None:
         """The program itself, what LD_PRELOAD names, and the interpreter."""
-        first = self.load(program)
+        first = self._program = self.load(program)
         for path in self.search.preloaded:
             self.load(path, first)
         if first is not None:
@@ -161,7 +166,7 @@ class Process:
     def _find(self, library: str, by: Module) -> tuple[Module | None, bool]:
         """(module, is it new)."""
         preload = self.search.preloads.get(library)
-        for path in [*([preload] if preload else []), *self.search.candidates(library, by)]:
+        for path in [*([preload] if preload else []), *self.search.candidates(library, by, self._program)]:
             links = self.search.files.links(path)
             # The linker passes over files of another machine or word size.
             if links is None or (links.machine, links.bits) != (by.links.machine, by.links.bits):

@@ -102,7 +102,7 @@ class Site:
             preloads = shared_files([*sdk, *(folder / "rocm_sysdeps/lib" for folder in sdk)])
         return Search(
             files=Files(self.place),
-            ld_library_path=tuple(folder for folder in self.env.get("LD_LIBRARY_PATH", "").split(":") if folder),
+            ld_library_path=tuple(folder for folder in re.split("[:;]", self.env.get("LD_LIBRARY_PATH", "")) if folder),
             cache=read_cache(),
             # torch (and jax) load ROCm's libraries from the SDK packages by hand, before their own.
             preloads=preloads,

@@ -86,6 +86,31 @@ def test_system_programs_resolve_as_ldd_says() -> None:
     assert loaded_by_us(path, env) == loaded_by_ldd(path, env)
 
 
+HOST = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int count, char **words) { void *one = dlopen(words[1], RTLD_NOW); puts(one ? "" : dlerror()); return !one; }
+"""
+
+
+@pytest.mark.parametrize("dtags", ["--disable-new-dtags", "--enable-new-dtags"], ids=["rpath", "runpath"])
+@pytest.mark.parametrize("runpath", ["", "/nowhere"], ids=["plain", "with a runpath of its own"])
+def test_the_programs_rpath_serves_what_it_opens(tmp_path: Path, dtags: str, runpath: str) -> None:
+    """A conda interpreter (RPATH $ORIGIN/../lib) against any other; the system's loader says what is right."""
+    third = library(tmp_path / "env/lib/libthird.so")
+    extension = library(tmp_path / "ext/ext.so", needs=[third], runpath=runpath)
+    (tmp_path / "host.c").write_text(HOST)
+    host = tmp_path / "env/bin/host"
+    host.parent.mkdir()
+    subprocess.run(["gcc", tmp_path / "host.c", "-o", host, f"-Wl,{dtags},-rpath,$ORIGIN/../lib", "-ldl"], check=True)
+    said = subprocess.run([host, extension], capture_output=True, text=True, env={"LC_ALL": "C"}, check=False)
+    process = Process(Search(Files(), (), read_cache()))
+    process.start(str(host))
+    process = process.copy()
+    assert process.load(str(extension)) is not None
+    assert bool(process.missing) == ("libthird.so: cannot open" in said.stdout)
+
+
 def test_a_loaded_soname_serves_the_next_one(tmp_path: Path) -> None:
     """glibc compares a needed name with the SONAMEs that are loaded: torch's bundled libamdhip64 serves extensions."""
     bundled = library(tmp_path / "torch/libamdhip64-1234abcd.so", soname="libamdhip64.so.6")
