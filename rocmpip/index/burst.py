@@ -67,14 +67,16 @@ class Burst:
     def get(self, address: Address, headers: dict[str, str], most: int, done: Done) -> bool:
         """Ask; ``done`` follows in ``wait`` with an answer of at most ``most`` bytes on the wire, or with None.
 
-        False, and nothing more, where this road is closed: behind a proxy, or after its origin disappointed once.
+        False, and nothing more, where this road is closed (behind a proxy, or after its origin disappointed once), and for a
+        request that cannot be said in HTTP.
         """
         lines = self._origins.get(address.origin)
         if lines is None:
             lines = self._origins[address.origin] = _Lines(closed=bool(self._proxies.of(address)))
-        if lines.closed:
+        words = _words(address, headers)
+        if lines.closed or not words:
             return False
-        lines.waiting.append(_Question(address, headers, most, done))
+        lines.waiting.append(_Question(address, words, most, done))
         self._start(lines)
         return True
 
@@ -252,22 +254,25 @@ class Burst:
 
 
 class _Question:
-    __slots__ = ("address", "done", "headers", "most")
+    __slots__ = ("address", "done", "most", "words")
 
-    def __init__(self, address: Address, headers: dict[str, str], most: int, done: Done) -> None:
+    def __init__(self, address: Address, words: bytes, most: int, done: Done) -> None:
         self.address = address
-        self.headers = headers
+        self.words = words
         self.most = most
         self.done = done
 
-    def words(self) -> bytes:
-        """The request. Raises ValueError for what would be more than its own lines."""
-        address = self.address
-        rows = [f"GET {address.target} HTTP/1.1", f"Host: {address.authority}", f"User-Agent: rocmpip/{__version__}"]
-        rows += [f"{name}: {text}" for name, text in self.headers.items()]
-        if any("\n" in row or "\r" in row for row in rows):
-            raise ValueError("a header with an end of line")
+
+def _words(address: Address, headers: dict[str, str]) -> bytes:
+    """The request as it goes onto the wire; b"" for one that would be more than its own lines, or that has no bytes."""
+    rows = [f"GET {address.target} HTTP/1.1", f"Host: {address.authority}", f"User-Agent: rocmpip/{__version__}"]
+    rows += [f"{name}: {text}" for name, text in headers.items()]
+    if any("\n" in row or "\r" in row or "\0" in row for row in rows):
+        return b""
+    try:
         return "\r\n".join((*rows, "", "")).encode("latin-1")
+    except UnicodeEncodeError:
+        return b""
 
 
 class _Lines:
@@ -303,7 +308,7 @@ class _Line:
 
     def begin(self, question: _Question, until: float) -> None:
         self.question = question
-        self.unsent = question.words()
+        self.unsent = question.words
         self.until = until
         self.got = 0
         self.reader = _Reader()
