@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 _NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[([A-Za-z0-9]+(?:,[A-Za-z0-9]+)*)\])?((?:[=!<>~].*)?)\Z")
-_CLAUSE = re.compile(r"(?:(?:>=|<=|==|!=|>|<)[0-9]+(?:\.[0-9]+)*|~=[0-9]+(?:\.[0-9]+)+|(?:==|!=)[0-9]+(?:\.[0-9]+)*\.\*)\Z")
+_CLAUSE = re.compile(r"(?:(>=|<=|==|!=|>|<)[0-9]+(?:\.[0-9]+)*|(~=)[0-9]+(?:\.[0-9]+)+|(==|!=)[0-9]+(?:\.[0-9]+)*\.\*)\Z")
 
 
 class Parsed(NamedTuple):
@@ -25,8 +25,11 @@ def parse_requirement(text: str) -> Parsed:
     if plain is not None:
         name, extras, rest = plain.groups()
         clauses = [clause.strip() for clause in rest.split(",")] if rest else []
-        if all(map(_CLAUSE.match, clauses)):
-            return Parsed(name, frozenset(extras.split(",") if extras else ()), ",".join(sorted(set(clauses))), "", "")
+        read = [_CLAUSE.match(clause) for clause in clauses]
+        # Two clauses of one operator may be one to packaging (==1 and ==1.0).
+        operators = [one.group(one.lastindex or 0) for one in read if one is not None]
+        if len(set(operators)) == len(clauses):
+            return Parsed(name, frozenset(extras.split(",") if extras else ()), ",".join(sorted(clauses)), "", "")
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
