@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
+import stat
 
 from rocmpip.check.family import Fault, cuda_faults, torch_faults, triton_faults
 from rocmpip.check.look import MULTIARCH, Look
@@ -84,11 +86,18 @@ def cuda_packages(look: Look) -> Check:
     )
 
 
+def _content(look: Look, path: str) -> bytes:
+    """The file's first bytes. Raises OSError, for a pipe or device too: reading one would never end."""
+    with open(os.open(look.host(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+        return stream.read(_LIMIT)
+
+
 def glibcxx(look: Look, path: str) -> int:
     """The newest GLIBCXX_3.4.N that a libstdc++ provides (its own file is called libstdc++.so.6.0.N), 0 when neither tells."""
     try:
-        with open(look.host(path), "rb") as stream:
-            found = max((int(number) for number in _MARK.findall(stream.read(_LIMIT))), default=0)
+        found = max((int(number) for number in _MARK.findall(_content(look, path))), default=0)
     except OSError:
         return 0
     named = re.search(r"libstdc\+\+\.so\.6\.0\.(\d+)$", look.real(path))
@@ -162,8 +171,7 @@ def glibc_version(look: Look) -> tuple[int, ...]:
         "/lib",
     ):
         try:
-            with open(look.host(f"{folder}/libc.so.6"), "rb") as stream:
-                found = _LIBC.search(stream.read(_LIMIT))
+            found = _LIBC.search(_content(look, f"{folder}/libc.so.6"))
         except OSError:
             continue
         named = re.search(r"libc-(\d+)\.(\d+)\.so$", look.real(f"{folder}/libc.so.6"))

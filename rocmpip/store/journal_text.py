@@ -52,11 +52,15 @@ _SECRET = re.compile(
     r"|eyJ[A-Za-z0-9_-]{10,400}\.[A-Za-z0-9_.-]{10,800}"
 )
 _NAMED_SECRET = re.compile(
-    r"(?P<name>\b[\w-]{0,40}(?:token|passwd|password|secret|api[_-]?key|credential|authorization)[\w-]{0,20}['\"]?\s{0,3}[=:]\s{0,3}"
+    r"(?P<name>\b[\w-]{0,40}(?:token|passwd|password|secret|api[_-]?key|credential|authorization|cookie)[\w-]{0,20}['\"]?\s{0,3}[=:]\s{0,3}"
     r"['\"]?(?:bearer |basic )?)['\"]?[^\s'\",;&]{3,400}",
     re.IGNORECASE,
 )
 _FLAG_SECRET = re.compile(r"(?P<flag>--?(?:token|password|passwd|secret|api-?key)[ =])\S{3,400}", re.IGNORECASE)
+# ``TWINE_PASSWORD x``, ``password x`` (.netrc) and curl's ``-u name:x``; a sentence about "the password" names none.
+_LOOSE_SECRET = re.compile(
+    r"(?P<before>\b[A-Z0-9]{1,40}_(?:TOKEN|PASSWORD|SECRET|API_KEY) |\blogin \S{1,64} password |(?:\s|^)(?:-u|--user)[ =][^\s:/]{1,64}:)\S{3,400}"
+)
 _HOMES = re.compile(r"(?:/home|/Users|/export/home|[A-Za-z]:\\Users)[/\\][^/\\\s:'\"()]{1,64}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
@@ -69,6 +73,7 @@ def tidy(text: str, home: str = "", longest: int = 500) -> str:
     text = _SECRET.sub("****", text)
     text = _NAMED_SECRET.sub(lambda match: match["name"] + "****", text)
     text = _FLAG_SECRET.sub(lambda match: match["flag"] + "****", text)
+    text = _LOOSE_SECRET.sub(lambda match: match["before"] + "****", text)
     if len(home) > 2:
         text = re.sub(re.escape(home.rstrip("/")) + r"(?![\w.-])", "~", text)
     text = _HOMES.sub("~", text).strip()

@@ -524,3 +524,12 @@ def test_garbage_everywhere(place: tuple[Path, Path]) -> None:
     )
     assert len(checks) > 20
     assert groups()["torch"]
+
+
+@pytest.mark.parametrize("path", ["usr/lib/x86_64-linux-gnu/libstdc++.so.6", "usr/lib/x86_64-linux-gnu/libc.so.6", "etc/os-release", "opt/rocm-6.4.0/.info/version"])  # fmt: skip
+def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(place: tuple[Path, Path], path: str) -> None:
+    folder, venv = place
+    root = healthy(folder)
+    (root / path).unlink()
+    os.mkfifo(root / path)
+    assert answers(environment(root, venv))

@@ -188,6 +188,10 @@ def test_what_cannot_be_written_is_told_and_never_stops_a_command(tmp_path: Path
         "https://host/x?access_token=s3cr3tvalue&y=1",
         "api-key = 's3cr3tvalue'",
         "glpat-s3cr3tvalue-xyz",
+        "Cookie: session=s3cr3tvalue",
+        "TWINE_PASSWORD s3cr3tvalue",
+        "machine host login me password s3cr3tvalue",
+        "curl -u me:s3cr3tvalue https://host",
     ],
 )
 def test_secrets_go(text: str) -> None:
