@@ -69,7 +69,8 @@ class Crew:
                 return
             known = self._pages.answered(index, name, Answer(plain.status, plain.headers, body, url))
             if known is None:
-                self.put(lambda: self._pages.fetch(index, name), decoded)
+                # HTML, say: the client reads what has come, and asks no second time.
+                self.put(lambda: self._pages.settled(index, name), decoded)
             else:
                 decoded(known, None)
 

@@ -166,7 +166,7 @@ class FastPages:
         """Ask for the page of ``name`` (normalised): the waiting half, for a thread. Raises NetworkError."""
         index = self.client.credentials.learn(index_url).rstrip("/")
         if not index.startswith(("http://", "https://")) or not self.client.secure(index):
-            return Fetched(index, name, self.client.page(index_url, name))
+            return self.settled(index_url, name)
         try:
             answer = self._fetcher.read(
                 f"{index}/{name}/", subject=f"the page of {name}", most=self.client.limits.page_bytes, headers=_HEADERS
@@ -175,7 +175,12 @@ class FastPages:
             problem.about_page = True
             raise
         known = self.answered(index_url, name, answer)
-        return Fetched(index, name, self.client.page(index_url, name)) if known is None else known
+        return self.settled(index_url, name) if known is None else known
+
+    def settled(self, index_url: str, name: str) -> Fetched:
+        """A page by the client's own road, from the answer that is there already if one is. Raises NetworkError."""
+        index = self.client.credentials.learn(index_url).rstrip("/")
+        return Fetched(index, name, self.client.page(index_url, name))
 
     def answered(self, index_url: str, name: str, answer: Answer) -> Fetched | None:
         """What an answer to ``question`` says; None where ``client.page`` must read it (it need not ask again)."""

@@ -433,3 +433,11 @@ def test_errors_come_over_or_are_left() -> None:
 @given(st.lists(st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True), max_size=20))
 def test_every_name_has_one_scout(names: list[str]) -> None:
     assert all(share_of(name, 2) in (0, 1) and share_of(name, 2) == share_of(name, 2) for name in names)
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_no_page_is_asked_for_twice(site: Site, add: Add, tmp_path: Path, processors: int) -> None:
+    add("app", {"1.0": ["lib", "gone-extra; extra == 'x'"]}, html=True)
+    add("lib", {"1.0": []})
+    assert lock(site, tmp_path, "app", processors=processors).returncode == 0
+    assert [site.asked(f"/simple/{name}/") for name in ("app", "lib")] == [1, 1]
