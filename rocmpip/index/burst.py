@@ -194,6 +194,8 @@ class Burst:
         while True:
             data = line.sock.recv(_PIECE)
             line.got += len(data)
+            if not data and line.reader.endless:
+                return True  # without a length the end of the connection is the end of the answer
             if not data or line.got > line.question.most:
                 raise ConnectionError
             line.parser.feed_data(data)
@@ -318,12 +320,14 @@ class _Line:
 class _Reader:
     """httptools' callbacks."""
 
-    __slots__ = ("complete", "extra", "headers", "pieces")
+    __slots__ = ("complete", "endless", "extra", "headers", "pieces")
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
         self.pieces: list[bytes] = []
         self.complete = False
+        self.endless = False
+        """The head has come, and it names no length."""
         self.extra = False
         """Bytes beyond the answer have come: who knows what the next one would be."""
 
@@ -336,6 +340,9 @@ class _Reader:
 
     def on_body(self, body: bytes) -> None:
         self.pieces.append(body)
+
+    def on_headers_complete(self) -> None:
+        self.endless = not self.headers.keys() & {"content-length", "transfer-encoding"}
 
     def on_message_complete(self) -> None:
         self.complete = True

@@ -114,7 +114,7 @@ def read(text: str, path: str = "pylock.toml") -> Written:
         data = tomllib.loads(text)
         lock = Pylock.from_dict(data)
     except (tomllib.TOMLDecodeError, PylockValidationError, ValueError) as problem:
-        raise InputError(f"{path} is no lock file", why=str(problem)) from None
+        raise InputError(f"Invalid pylock file {path!r}", why=str(problem)) from None
     ours = (lock.tool or {}).get("rocmpip", {})
     written = Written(
         ours=bool(ours),

@@ -116,6 +116,20 @@ def test_plain_answers_in_every_framing(get: Get, head: str, payload: bytes, exp
         assert body(get(server.url + "/x")[0]) == expected
 
 
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_the_end_of_the_connection_ends_an_answer_without_a_length(get: Get, version: str) -> None:
+    served: list[int] = []
+
+    def answer(connection: socket.socket, number: int) -> None:
+        served.append(number)
+        connection.sendall(f"HTTP/{version} 200 OK\r\nContent-Type: text/html\r\n\r\nhel".encode())
+        connection.sendall(b"lo")
+
+    with Raw(answer) as server:
+        assert [body(one) for one in get(server.url + "/x", server.url + "/y", size=1)] == [b"hello"] * 2
+    assert len(served) == 2
+
+
 def test_headers_that_come_twice_are_joined(get: Get) -> None:
     with serving(b"HTTP/1.1 200 OK\r\nX-A: 1\r\nx-a: 2\r\nContent-Length: 1\r\n\r\nx") as server:
         (plain,) = get(server.url + "/x")
