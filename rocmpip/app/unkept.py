@@ -28,7 +28,9 @@ def check_locks(context: Context) -> None:
         try:
             text = Path(place).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
-            raise InputError(f"Error reading pylock file {place!r}", why=getattr(problem, "strerror", "") or str(problem)) from None
+            raise InputError(
+                f"Error reading pylock file {place!r}", why=getattr(problem, "strerror", "") or str(problem)
+            ) from None
         pins = read(text, place).pins
         wrong = [f"{name} {version}" for name, version in pins.items() if _wrong(context, name, version)]
         if wrong:
