@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from rocmpip.machine.judge import judge
 from rocmpip.machine.probe import probe
-from rocmpip.model.errors import RocmpipError, UsageError
+from rocmpip.model.errors import BadConfiguration, RocmpipError
 from rocmpip.model.machine import InstalledDist, Platform, RocmRoot, TargetEnv
 from rocmpip.model.rocm import parse_rocm
 from rocmpip.report.platform import platform_result, python_result, torch_result
@@ -60,7 +60,7 @@ def detect_platform(
 
     ``gfx`` and ``rocm`` come from ``gfx_source`` and ``rocm_source``; empty ones fall back to ROCMPIP_GFX and ROCMPIP_ROCM
     in ``env``. ``catalogue`` are extra catalogue files. ``programs=False`` runs no helper program. Raises UsageError for
-    bad overrides, and what ``find_environment`` raises for a bad ``python``.
+    bad options, BadConfiguration for bad variables, and what ``find_environment`` raises for a bad ``python``.
     """
     if not any(value.strip() for value in gfx) and env.get("ROCMPIP_GFX", "").strip():
         gfx, gfx_source = (env["ROCMPIP_GFX"],), "ROCMPIP_GFX"
@@ -102,7 +102,7 @@ def _table(overrides: Sequence[str]) -> GfxTable:
 def _sysroot(env: Mapping[str, str]) -> str | None:
     root = env.get("ROCMPIP_SYSROOT", "")
     if root and not os.path.isdir(root):
-        raise UsageError(
+        raise BadConfiguration(
             f"ROCMPIP_SYSROOT says {root}, which is not a folder",
             hint="name a folder that holds sys, proc, dev, opt, usr and etc, or unset it",
         )

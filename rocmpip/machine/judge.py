@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from rocmpip.machine.variables import EXPORTED, OVERRIDE, VISIBLE
-from rocmpip.model.errors import UsageError
+from rocmpip.model.errors import BadConfiguration, RocmpipError, UsageError
 from rocmpip.model.gfx import parse_gfx
 from rocmpip.model.machine import Evidence, Gpu, Platform, RocmRoot
 from rocmpip.model.rocm import RocmVersion, parse_rocm
@@ -37,7 +37,8 @@ def judge(
 
     ``gfx`` and ``rocm`` override what was seen ("none" means none); ``gfx_source`` and ``rocm_source`` say who asked.
     ``names(gfx, pci_id)`` gives product names, ``integrated(gfx, pci_id)`` tells iGPUs of known chips; for unknown ones
-    the probe's guess counts. ``known_gfx`` empty means that no table is at hand. Raises UsageError for a bad override.
+    the probe's guess counts. ``known_gfx`` empty means that no table is at hand. Raises UsageError for a bad override of the
+    command line, BadConfiguration for one of a variable or a file.
     """
     notes = list(evidence.notes)
     visible, told = _visible(evidence)
@@ -80,7 +81,7 @@ def judge(
 def read_gfx(values: Sequence[str], source: str) -> tuple[str, ...] | None:
     """Targets as written (each value may hold several, by ``;`` ``,`` or space), without features and repeats.
 
-    None when nothing is asked for, () for "none". Raises UsageError naming the value and who said it.
+    None when nothing is asked for, () for "none". Raises UsageError or BadConfiguration naming the value and who said it.
     """
     words = [word for value in values for word in _split(value)]
     if not words:
@@ -92,15 +93,14 @@ def read_gfx(values: Sequence[str], source: str) -> tuple[str, ...] | None:
         try:
             found.append(parse_gfx(word).name)
         except ValueError as problem:
-            raise UsageError(
-                f"{source}: {problem}",
-                hint="name the GPU's target, such as gfx942 or gfx1100, several as gfx942;gfx1100, or none",
+            raise _wrong(
+                source, str(problem), "name the GPU's target, such as gfx942 or gfx1100, several as gfx942;gfx1100, or none"
             ) from None
     return tuple(dict.fromkeys(found))
 
 
 def read_rocm(value: str, source: str) -> RocmVersion:
-    """A version that someone asked for: numbers with at least major and minor. Raises UsageError."""
+    """A version that someone asked for: numbers with at least major and minor. Raises UsageError or BadConfiguration."""
     bare = value.strip().lower().removeprefix("rocm").removeprefix("v")
     try:
         version = parse_rocm(bare)
@@ -110,10 +110,14 @@ def read_rocm(value: str, source: str) -> RocmVersion:
     rest = bare[len(numbers) :]
     good = bare.startswith(numbers) and (not rest or rest.startswith(_SUFFIXES)) and bare.isascii() and " " not in bare
     if len(version.release) < 2 or version.release[0] > 99 or not good:
-        raise UsageError(
-            f"{source}: {value[:80]!r} is not a ROCm version", hint="write major.minor, such as 6.4 or 7.2.1, or none"
-        )
+        raise _wrong(source, f"{value[:80]!r} is not a ROCm version", "write major.minor, such as 6.4 or 7.2.1, or none")
     return version
+
+
+def _wrong(source: str, what: str, hint: str) -> RocmpipError:
+    """What is wrong on the command line is wrong usage; what a variable or a file says is a wrong setting."""
+    kind = UsageError if source.startswith("--") else BadConfiguration
+    return kind(f"{source}: {what}", hint=hint)
 
 
 def _visible(evidence: Evidence) -> tuple[Collection[int], Sequence[str]]:

@@ -11,7 +11,7 @@ Tree::
     ├── NetworkError         42    an index or a download could not be had
     ├── CheckFailed          43    a check (doctor, verify, lock --check) found a fault
     ├── Refused              44    a recipe or a policy says no
-    ├── BadConfiguration     45    a recipe or a settings file is wrong
+    ├── BadConfiguration     45    a recipe, a settings file or a ROCMPIP_ variable is wrong
     └── Interrupted     130/143    Ctrl-C or SIGTERM
 
 Every error says what happened (``message``), why (``why``) and what to do next (``hint``), in that order.
@@ -100,7 +100,7 @@ class Refused(RocmpipError):
 class BadConfiguration(RocmpipError):
     exit_code = 45
     slug = "bad-configuration"
-    meaning = "a recipe, a catalogue override or a settings file is wrong"
+    meaning = "a recipe, a catalogue override, a settings file or a ROCMPIP_ variable is wrong"
 
 
 class Interrupted(RocmpipError):

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.hostile.target import run_raw
+from tests.support.commands import rocmpip
 
 Sysroot = Callable[..., Path]
 NODE = "sys/class/kfd/kfd/topology/nodes/1"
@@ -114,11 +115,11 @@ def test_roots_that_are_none(sysroot: Sysroot, place: str) -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "code"),
     [
-        ("ROCMPIP_GFX", "gfx", 2),
-        ("ROCMPIP_GFX", "\x1b[31m", 2),
-        ("ROCMPIP_ROCM", "6", 2),
-        ("ROCMPIP_ROCM", "９.４", 2),
-        ("ROCMPIP_SYSROOT", "/nope", 2),
+        ("ROCMPIP_GFX", "gfx", 45),
+        ("ROCMPIP_GFX", "\x1b[31m", 45),
+        ("ROCMPIP_ROCM", "6", 45),
+        ("ROCMPIP_ROCM", "９.４", 45),
+        ("ROCMPIP_SYSROOT", "/nope", 45),
         ("ROCMPIP_CONFIG", "/dev/zero", 45),
         ("ROCMPIP_CONFIG", "/", 45),
         ("ROCMPIP_PYTHON", "/nope\x1b[31m", 0),
@@ -138,6 +139,36 @@ def test_variables(sysroot: Sysroot, variable: str, value: str, code: int) -> No
     assert found == code
     if code:
         assert told["errors"][0]["hint"]
+
+
+COMMANDS = (
+    ("detect", "--json"),
+    ("install", "--dry-run", "--json", "x"),
+    ("lock", "x"),
+    ("doctor", "--json"),
+    ("env", "--json"),
+    ("build", "x"),
+    ("run", "true"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda words: words[0])
+@pytest.mark.parametrize(("option", "value"), [("gfx", "banana"), ("rocm", "six")])
+def test_a_bad_setting_ends_every_command_alike(
+    sysroot: Sysroot, tmp_path: Path, command: tuple[str, ...], option: str, value: str
+) -> None:
+    """On the command line it is wrong usage; in a variable and in a file it is a wrong setting."""
+    file = tmp_path / "config.toml"
+    file.write_text(f'{option} = "{value}"\n')
+    variable = f"ROCMPIP_{option.upper()}"
+    env = {**os.environ, "ROCMPIP_SYSROOT": str(sysroot(["mi300x"], "6.4.0-47"))}
+    for more, code, source in (({variable: value}, 45, variable), ({"ROCMPIP_CONFIG": str(file)}, 45, str(file))):
+        done = rocmpip(*command, env={**env, **more}, cwd=tmp_path)
+        assert (done.returncode, source in done.stdout + done.stderr) == (code, True), done.stderr
+    if command[0] != "run":
+        words = (command[0], f"--{option}", value, *command[1:])
+        done = rocmpip(*words, env=env, cwd=tmp_path)
+        assert (done.returncode, f"--{option}" in done.stdout + done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize("where", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "| head -c 5", ">/dev/full", "2>/dev/full"])

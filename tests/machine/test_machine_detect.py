@@ -27,7 +27,7 @@ from machine_trees import (
 )
 
 from rocmpip.app.detect import detect_platform, detect_result, fast_main
-from rocmpip.model.errors import UsageError
+from rocmpip.model.errors import BadConfiguration
 from rocmpip.model.machine import InstalledDist
 from rocmpip.report.detected import render
 from rocmpip.report.platform import build_label
@@ -243,7 +243,7 @@ def test_the_conductors_door(env: dict[str, str], tree: Path, venv: Path) -> Non
 
 
 def test_a_root_folder_that_is_none(env: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match="ROCMPIP_SYSROOT"):
+    with pytest.raises(BadConfiguration, match="ROCMPIP_SYSROOT"):
         detect_result(env={**env, "ROCMPIP_SYSROOT": "/nowhere/at/all"})
 
 
@@ -299,12 +299,12 @@ def test_python_before_and_after_the_command(env: dict[str, str], venv: Path, pl
     [
         (["--gfx", "sm_90"], {}, 2, "--gfx: 'sm_90'"),
         (["--rocm=latest"], {}, 2, "--rocm: 'latest'"),
-        ([], {"ROCMPIP_GFX": "banana"}, 2, "ROCMPIP_GFX: 'banana'"),
-        ([], {"ROCMPIP_ROCM": "six"}, 2, "ROCMPIP_ROCM: 'six'"),
+        ([], {"ROCMPIP_GFX": "banana"}, 45, "ROCMPIP_GFX: 'banana'"),
+        ([], {"ROCMPIP_ROCM": "six"}, 45, "ROCMPIP_ROCM: 'six'"),
         (["--bogus"], {}, 2, "bogus"),
         (["--gfx"], {}, 2, "--gfx"),
         (["surplus"], {}, 2, "surplus"),
-        ([], {"ROCMPIP_SYSROOT": "/nowhere/at/all"}, 2, "ROCMPIP_SYSROOT"),
+        ([], {"ROCMPIP_SYSROOT": "/nowhere/at/all"}, 45, "ROCMPIP_SYSROOT"),
     ],
 )
 def test_wrong_usage(env: dict[str, str], argv: list[str], more: dict[str, str], code: int, part: str) -> None:

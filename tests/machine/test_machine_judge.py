@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rocmpip.machine.judge import judge, read_gfx, read_rocm
 from rocmpip.machine.override import claimed_gfx, override_notes
-from rocmpip.model.errors import UsageError
+from rocmpip.model.errors import BadConfiguration, RocmpipError, UsageError
 from rocmpip.model.machine import Evidence, Gpu, Platform, RocmRoot
 from rocmpip.model.rocm import parse_rocm
 
@@ -165,10 +165,13 @@ def test_asking_for_what_is_not_there_is_told() -> None:
 
 
 @pytest.mark.parametrize("value", ["sm_90", "gfx", "gfx9", "gfx90z", "gfx90a:fast+", "native", "none gfx90a", "gfx000", "\0"])
-def test_a_bad_target_is_refused_by_name(value: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        verdict(XTX, gfx=(value,), gfx_source="ROCMPIP_GFX")
-    assert refused.value.message.startswith("ROCMPIP_GFX: ")
+@pytest.mark.parametrize(
+    ("source", "kind"), [("--gfx", UsageError), ("ROCMPIP_GFX", BadConfiguration), ("/etc/rocmpip/config.toml", BadConfiguration)]
+)
+def test_a_bad_target_is_refused_by_name(value: str, source: str, kind: type[RocmpipError]) -> None:
+    with pytest.raises(kind) as refused:
+        verdict(XTX, gfx=(value,), gfx_source=source)
+    assert refused.value.message.startswith(f"{source}: ")
     assert refused.value.hint
 
 
@@ -222,9 +225,10 @@ def test_an_override_without_any_root_is_a_row() -> None:
 
 
 @pytest.mark.parametrize("value", ["7", "latest", "6.x", "6.4garbage", "6.4 7.2", "-1.2", "2024.1", "6.4\n;", "٦.٤", "v"])
-def test_a_bad_rocm_is_refused_by_name(value: str) -> None:
-    with pytest.raises(UsageError, match="ROCMPIP_ROCM"):
-        judge(Evidence(), rocm=value, rocm_source="ROCMPIP_ROCM")
+@pytest.mark.parametrize(("source", "kind"), [("--rocm", UsageError), ("ROCMPIP_ROCM", BadConfiguration)])
+def test_a_bad_rocm_is_refused_by_name(value: str, source: str, kind: type[RocmpipError]) -> None:
+    with pytest.raises(kind, match=source):
+        judge(Evidence(), rocm=value, rocm_source=source)
 
 
 @given(st.text(max_size=30))
