@@ -166,7 +166,8 @@ def test_asking_for_what_is_not_there_is_told() -> None:
 
 @pytest.mark.parametrize("value", ["sm_90", "gfx", "gfx9", "gfx90z", "gfx90a:fast+", "native", "none gfx90a", "gfx000", "\0"])
 @pytest.mark.parametrize(
-    ("source", "kind"), [("--gfx", UsageError), ("ROCMPIP_GFX", BadConfiguration), ("/etc/rocmpip/config.toml", BadConfiguration)]
+    ("source", "kind"),
+    [("--gfx", UsageError), ("ROCMPIP_GFX", BadConfiguration), ("/etc/rocmpip/config.toml", BadConfiguration)],
 )
 def test_a_bad_target_is_refused_by_name(value: str, source: str, kind: type[RocmpipError]) -> None:
     with pytest.raises(kind) as refused:
