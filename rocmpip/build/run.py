@@ -98,12 +98,15 @@ def run_logged(
     ``on_beat(last line, ninja count)`` is called about four times a second.
     """
     process: subprocess.Popen[bytes] | None = None
+    guard: subprocess.Popen[bytes] | None = None
     try:
         with _ulimits(ulimits or {}, log), _signals_wait():
             process = subprocess.Popen(
                 list(argv), env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 start_new_session=True,
             )  # fmt: skip
+        # Outside of the limits, which are the compilers'.
+        guard = _outlived(process.pid)
         _follow(process, log, on_beat)
         return process.wait()
     finally:
@@ -111,7 +114,32 @@ def run_logged(
             end_group(process)
             assert process.stdout is not None
             process.stdout.close()
+        if guard is not None:
+            _no_longer(guard)
         log.flush()
+
+
+# A line says that all went well; the end of the pipe, which the kernel sees to, says that its maker is no more.
+_GUARD = 'read -r line || { kill -s TERM -- "-$1"; sleep "$2"; kill -s KILL -- "-$1"; }'
+
+
+def _outlived(group: int) -> subprocess.Popen[bytes] | None:
+    """A shell that ends the process group ``group`` when we die of something that lets us do nothing (SIGKILL, no memory)."""
+    try:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", _GUARD, "sh", str(group), f"{_GRACE:g}"],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
+        )  # fmt: skip
+    except OSError:
+        return None  # without a shell a build goes on as well
+
+
+def _no_longer(guard: subprocess.Popen[bytes]) -> None:
+    assert guard.stdin is not None
+    with contextlib.suppress(OSError):
+        guard.stdin.write(b"ended\n")
+        guard.stdin.close()
+    guard.wait()
 
 
 @contextlib.contextmanager
