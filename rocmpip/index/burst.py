@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from ssl import SSLSocket
 
 _TAKEN = frozenset((200, 404))
-_PIECE = 2**18
+_PIECE = 2**16
+_HEAD = 2**16
+"""Bytes of a head. One that has no end must not be read to the limit of a page."""
 _READ = selectors.EVENT_READ
 _WRITE = selectors.EVENT_WRITE
 _Origin = tuple[str, str, int]
@@ -199,6 +201,8 @@ class Burst:
             if not data or line.got > line.question.most:
                 raise ConnectionError
             line.parser.feed_data(data)
+            if not line.reader.headed and line.got > _HEAD:
+                raise ConnectionError
             if line.reader.complete:
                 return True
             if not hasattr(line.sock, "pending") and len(data) < _PIECE:
@@ -320,12 +324,13 @@ class _Line:
 class _Reader:
     """httptools' callbacks."""
 
-    __slots__ = ("complete", "endless", "extra", "headers", "pieces")
+    __slots__ = ("complete", "endless", "extra", "headed", "headers", "pieces")
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
         self.pieces: list[bytes] = []
         self.complete = False
+        self.headed = False
         self.endless = False
         """The head has come, and it names no length."""
         self.extra = False
@@ -342,6 +347,7 @@ class _Reader:
         self.pieces.append(body)
 
     def on_headers_complete(self) -> None:
+        self.headed = True
         self.endless = not self.headers.keys() & {"content-length", "transfer-encoding"}
 
     def on_message_complete(self) -> None:
