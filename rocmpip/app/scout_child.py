@@ -104,6 +104,9 @@ class Scout(IndexSource):
         crew = self._crew
         crew.watch(self._home.reading, lambda: self._hear(self._home))
         crew.watch(self._other.reading, lambda: self._hear(self._other))
+        for message in self._home.rest():
+            # Its maker may have said more before the errand was read; no reading will bring that again.
+            self._obey(message)
         while self._open:
             self._follow_hints()
             if self._passed:

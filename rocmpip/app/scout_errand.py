@@ -57,6 +57,11 @@ class Channel:
             self._come.extend(self.take())
         return self._come.popleft()
 
+    def rest(self) -> list[list[Any]]:
+        """What came together with the message that was read last."""
+        come, self._come = self._come, deque()
+        return list(come)
+
     def take(self) -> list[list[Any]]:
         """What one reading brings to its end: waits when there is nothing to read. Raises Gone."""
         try:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmpip.app.scout_errand import share_of
+from rocmpip.app.scout_child import _scout
+from rocmpip.app.scout_errand import Channel, Errand, pack, share_of
 from rocmpip.app.scout_rows import Packer, Unpacker, pack_problem, unpack_problem
 from rocmpip.index.client import Client
 from rocmpip.index.fast import FastPages, Slim, SlimPage
@@ -26,7 +28,8 @@ from rocmpip.model.errors import NetworkError, NoPlan
 from rocmpip.model.packages import File
 from rocmpip.model.request import IndexOptions
 from rocmpip.plan.gather import Best
-from rocmpip.plan.listing import Unusable
+from rocmpip.plan.listing import Rules, Unusable
+from rocmpip.plan.markers import target_environment
 from tests.index.index_server import Raw, Reply, Site, html_page, json_page, sha256, wheel
 
 SCRIPT = """
@@ -441,3 +444,17 @@ def test_no_page_is_asked_for_twice(site: Site, add: Add, tmp_path: Path, proces
     add("lib", {"1.0": []})
     assert lock(site, tmp_path, "app", processors=processors).returncode == 0
     assert [site.asked(f"/simple/{name}/") for name in ("app", "lib")] == [1, 1]
+
+
+def test_what_is_said_before_the_errand_is_read_is_heard(tmp_path: Path) -> None:
+    """A scout that starts slowly finds the errand and the first questions in one reading: none of them is lost."""
+    errand = Errand(IndexOptions(no_index=True), (), (), Rules({}, "3.12.0"), dict(target_environment("3.12.0")), False, "", ())
+    to_scout, to_home, to_other = os.pipe(), os.pipe(), os.pipe()
+    home = Channel(to_home[0], to_scout[1])
+    home.send(("errand", pack(errand)), ("until",), ("end",))
+    idle = Channel(to_other[0], os.dup(to_other[1]))
+    thread = threading.Thread(target=_scout, args=(0, 1, Channel(to_scout[0], to_home[1]), idle), daemon=True)
+    thread.start()
+    assert home.read()[0] == "until"
+    thread.join(20)
+    assert not thread.is_alive()
