@@ -121,6 +121,9 @@ class Scout(IndexSource):
                 self._told.clear()
             else:
                 crew.look(None)
+        if self._told:
+            with suppress(Gone):  # whoever said goodbye need not listen
+                self._home.send(*self._told)
 
     def _hear(self, channel: Channel) -> None:
         """One side has said something. The end of home is our end."""
