@@ -41,6 +41,14 @@ def main(argv: list[str] | None = None) -> int:
         code = _dispatch(command, words)
     except KeyboardInterrupt:
         code = 130
+    except Exception as problem:
+        # While modules are imported no command of ours is at work yet that would tell of it.
+        from rocmpip.report.ending import interruption
+
+        interrupted = interruption(problem)
+        if interrupted is None:
+            raise
+        code = interrupted.exit_code
     if argv is None and command.name in OVERLAID:
         _leave(code)
     return code

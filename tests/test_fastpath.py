@@ -327,3 +327,25 @@ def test_an_environment_without_pip_is_served_by_ours(venv: Callable[..., Path],
         check=False,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "")
+
+
+def test_an_interrupt_that_python_wraps_ends_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes while a class body of a module runs is a RuntimeError by the time it gets here."""
+
+    def interrupted(*_: object) -> int:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as cause:
+            raise RuntimeError("Error calling __set_name__") from cause
+
+    monkeypatch.setattr(fast, "_dispatch", interrupted)
+    assert fast.main(["detect"]) == 130
+
+
+def test_other_failures_of_pip_itself_stay_pips(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> int:
+        raise RuntimeError("pip's own")
+
+    monkeypatch.setattr(fast, "_dispatch", broken)
+    with pytest.raises(RuntimeError, match="pip's own"):
+        fast.main(["list"])

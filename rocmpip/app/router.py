@@ -135,7 +135,8 @@ def _signals() -> Iterator[_Ended]:
     before = {}
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, ended.handle)
+            if signal.getsignal(number) != signal.SIG_IGN:  # what is ignored, as in the background of a script, stays so
+                before[number] = signal.signal(number, ended.handle)
     except ValueError:
         pass
     try:

@@ -13,6 +13,16 @@ from rocmpip.report import envelope, say
 def last_net(problem: Exception) -> RocmpipError:
     """What an exception that nobody expected is told as: an interruption that Python or a library wrapped, what the system refuses
     (a full disk), else a fault of ours."""
+    interrupted = interruption(problem)
+    if interrupted is not None:
+        return interrupted
+    from rocmpip.model.system import system_error
+
+    return system_error(problem) or internal(problem)
+
+
+def interruption(problem: BaseException) -> Interrupted | None:
+    """The interruption that Python or a library wrapped: one within a class body comes out as a RuntimeError."""
     cause: BaseException | None = problem
     for _ in range(100):
         if isinstance(cause, Interrupted):
@@ -20,9 +30,7 @@ def last_net(problem: Exception) -> RocmpipError:
         if isinstance(cause, KeyboardInterrupt):
             return Interrupted("interrupted")
         cause = (cause.__cause__ or cause.__context__) if cause else None
-    from rocmpip.model.system import system_error
-
-    return system_error(problem) or internal(problem)
+    return None
 
 
 def internal(problem: Exception) -> InternalError:

@@ -139,7 +139,8 @@ def _signals() -> Iterator[_Caught]:
     before = {}
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, caught.handle)
+            if signal.getsignal(number) != signal.SIG_IGN:  # what is ignored, as in the background of a script, stays so
+                before[number] = signal.signal(number, caught.handle)
     except ValueError:
         pass
     try:

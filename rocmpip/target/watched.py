@@ -24,10 +24,9 @@ if sys.path and sys.path[0] == __file__.rpartition("/")[0]:
     # In its place what stands there when the pip command is run: pip drops a first entry that is the working directory.
     sys.path[0] = sys.executable.rpartition("/")[0]
 
-import atexit
-import collections
+# Little, since an interrupt that comes before _watch ends in a traceback.
+import _thread
 import os
-import runpy
 import signal
 import time
 
@@ -89,8 +88,32 @@ def _descendants(parent: int) -> "list[int]":
     return found
 
 
+def _hear_again(unraisable: "sys.UnraisableHookArgs") -> None:
+    """An interrupt that came where Python drops what is raised (the callback of a weak reference, a ``__del__``) comes once more."""
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    main = _thread.get_ident()
+
+    def again() -> None:
+        time.sleep(0.01)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    _thread.start_new_thread(again, ())
+
+
+def _deaf() -> None:
+    """pip is done: while Python takes itself apart an interrupt could only end in a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "SIGUSR1"):
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+
 def _watch(parent: int) -> None:
-    signal.signal(signal.SIGINT, _interrupt)
+    # Started where interrupts are ignored (a job in the background of a script), we ignore them too, as pip would.
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _interrupt)
+        sys.unraisablehook = _hear_again
     signal.signal(signal.SIGTERM, _end)
     if hasattr(signal, "SIGUSR1"):
         signal.signal(signal.SIGUSR1, _interrupt)
@@ -145,6 +168,8 @@ class _Transcript:
     TAIL = 4 * 1024 * 1024
 
     def __init__(self, path: str) -> None:
+        import collections
+
         self._path = path
         self._room = self.HEAD
         self._held = 0
@@ -190,32 +215,45 @@ class _Transcript:
             pass
 
 
-if __name__ == "__main__":
-    _, _parent, _runner = sys.argv[:3]
-    _watch(int(_parent))
+def _run(runner: str, arguments: "list[str]") -> None:
+    """Become pip; what it says is heard and, when it fails, kept."""
+    import runpy
+
     # http://127.0.0.1:PORT/SECRET/simple: pages lie there, and files that need credentials beside it.
-    _url = os.environ.get("PIP_INDEX_URL", "").rstrip("/").rpartition("/")[0]
-    _path = os.environ.pop("ROCMPIP_TRANSCRIPT", "")
-    _transcript = _Transcript(_path) if _path else None
-    _hear_records(os.environ.pop("ROCMPIP_LOOKING", ""), _url if _url.startswith("http://127.0.0.1:") else "", _transcript)
-    sys.argv[:] = ["pip"] + sys.argv[3:]
+    url = os.environ.get("PIP_INDEX_URL", "").rstrip("/").rpartition("/")[0]
+    path = os.environ.pop("ROCMPIP_TRANSCRIPT", "")
+    transcript = _Transcript(path) if path else None
+    _hear_records(os.environ.pop("ROCMPIP_LOOKING", ""), url if url.startswith("http://127.0.0.1:") else "", transcript)
+    sys.argv[:] = ["pip"] + arguments
     try:
-        if _runner:
-            runpy.run_path(_runner, run_name="__main__")
+        if runner:
+            runpy.run_path(runner, run_name="__main__")
         else:
             runpy.run_module("pip", run_name="__main__")
     except SystemExit as stop:
-        if stop.code and _transcript is not None:
-            _transcript.save()
+        if stop.code and transcript is not None:
+            transcript.save()
         raise
+    except Exception:
+        if transcript is not None and not _last[0]:
+            # At the very end: the interpreter has yet to print this.
+            import atexit
+
+            atexit.register(transcript.save)
+        raise
+
+
+if __name__ == "__main__":
+    try:
+        _watch(int(sys.argv[1]))
+        _run(sys.argv[2], sys.argv[3:])
     except Exception:
         # An interrupt within a class body comes out as a RuntimeError of Python's.
         if not _last[0]:
-            if _transcript is not None:
-                # At the very end: the interpreter has yet to print this.
-                atexit.register(_transcript.save)
             raise
         _cancelled()
     except KeyboardInterrupt:
         # pip itself tells of one, but not while its modules are being imported.
         _cancelled()
+    finally:
+        _deaf()

@@ -264,3 +264,59 @@ def test_a_real_pip_ends_in_its_own_words(
     assert "Traceback" not in output
     if number == signal.SIGINT:
         assert output.count("Operation cancelled by user") == 1
+
+
+CALLBACK = """
+import os, signal, sys, time, weakref
+class Thing: pass
+thing = Thing()
+heard = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGINT))
+try:
+    del thing
+    time.sleep(60)
+except KeyboardInterrupt:
+    sys.exit(7)
+sys.exit("the interrupt was lost")
+"""
+
+
+def test_an_interrupt_that_python_drops_comes_once_more(
+    stand_in: tuple[str, Path], clean_env: dict[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What a weak reference's callback raises goes nowhere: Python prints it and goes on."""
+    python, _ = stand_in
+    next(Path(python).parent.parent.glob("lib/python3*/site-packages/pip/__main__.py")).write_text(CALLBACK)
+    assert run_pip(command(python), [], env=clean_env) == 7
+    assert "Traceback" not in capfd.readouterr().err
+
+
+SHUTDOWN = """
+import atexit, os, signal
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+"""
+
+
+def test_an_interrupt_after_pip_is_done_leaves_its_exit_code(
+    stand_in: tuple[str, Path], clean_env: dict[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    python, _ = stand_in
+    next(Path(python).parent.parent.glob("lib/python3*/site-packages/pip/__main__.py")).write_text(SHUTDOWN)
+    assert run_pip(command(python), [], env=clean_env) == 0
+    assert capfd.readouterr().err == ""
+
+
+IGNORING = """
+import os, signal, sys
+os.kill(os.getppid(), signal.SIGINT)  # rocmpip itself
+os.kill(os.getpid(), signal.SIGINT)
+sys.exit(5)
+"""
+
+
+def test_interrupts_that_are_ignored_stay_so(stand_in: tuple[str, Path], clean_env: dict[str, str]) -> None:
+    """In the background of a script SIGINT is ignored: a Ctrl-C is for what runs in front."""
+    python, _ = stand_in
+    next(Path(python).parent.parent.glob("lib/python3*/site-packages/pip/__main__.py")).write_text(IGNORING)
+    words = ["/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", DRIVER, python]
+    done = subprocess.run(words, env=clean_env, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (5, "")
