@@ -5,7 +5,7 @@ Pure, given ``Candidates``: the same pages give the same choice. The rules are i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from packaging.specifiers import SpecifierSet
@@ -22,11 +22,11 @@ from rocmpip.plan import family_told as told
 from rocmpip.plan.family_ask import Ask, ConflictLike, read_ask
 from rocmpip.plan.family_held import choose_held
 from rocmpip.plan.family_kernels import never
-from rocmpip.plan.family_offer import Fallen, Offer, Task, consider
+from rocmpip.plan.family_offer import Fallen, Offer, Task, consider, looked_into
 from rocmpip.plan.family_order import Peek, slots, tiers
 from rocmpip.plan.family_pages import Candidates, Pages
 from rocmpip.plan.family_shelf import shelve
-from rocmpip.plan.tags import Tags
+from rocmpip.plan.tags import Tags, tags_for
 
 __all__ = ["Candidates", "choose_family"]
 
@@ -161,7 +161,7 @@ def _peeker(task: Task) -> Peek:
 
 def _lacked_kernels(own: Sequence[Fallen]) -> bool:
     """True when wheels of the machine's own ROCm fell for want of kernels: then AMD's native wheels come first."""
-    return any(one.stage == "kernels" for one in own)
+    return any(one.stage in ("kernels", "never") for one in own)
 
 
 def _preference(offer: Offer, native_first: bool) -> tuple[bool, Version, bool, tuple[int, ...]]:
@@ -205,9 +205,10 @@ def _override(task: Task) -> tuple[Task, str] | None:
 
 
 def _no_plan(task: Task, found: Found) -> NoPlan:
+    fallen = [looked_into(task, one) for one in found.fallen]
     error = NoPlan(
-        told.headline(task),
-        why=told.why(task, found.fallen),
+        told.headline(task, fallen),
+        why=told.why(task, fallen),
         hint=_nearest(task, found),
         details=told.table(found.tried),
     )
@@ -220,7 +221,7 @@ def _nearest(task: Task, found: Found) -> str:
     unknown = [gfx for gfx in task.targets if gfx not in task.catalogue.gfx.known]
     if unknown:
         return told.unknown_gfx(task, unknown)
-    for words, other in _relaxations(task):
+    for words, other in (*_relaxations(task), *_other_pythons(task, found.fallen)):
         offer = search(other).offer
         if offer is not None:
             return words.format(offer=f"torch {offer.pins['torch']} from {offer.family.name}")
@@ -234,6 +235,15 @@ def _nearest(task: Task, found: Found) -> str:
                 f"{f' ({against})' if against else ''}: allow it with hsa-override = true in the settings"
             )
     return told.last_word(task, found.fallen)
+
+
+def _other_pythons(task: Task, fallen: Sequence[Fallen]) -> Iterator[tuple[str, Task]]:
+    """The same wish for the Pythons that the torch asked for has wheels for, the newest first."""
+    platforms = task.tags.platforms
+    pythons = dict.fromkeys(python for one in fallen for python in reversed(one.pythons))
+    for python in pythons:
+        words = f"another Python would do: {{offer}} has wheels for Python {python} (--python)"
+        yield words, replace(task, tags=tags_for(python, platforms=platforms))
 
 
 def _relaxations(task: Task) -> list[tuple[str, Task]]:

@@ -9,18 +9,22 @@ from packaging.version import Version
 
 from rocmpip.catalogue.catalogue import Catalogue
 from rocmpip.catalogue.tables import Family
+from rocmpip.model.errors import NetworkError
 from rocmpip.model.machine import Platform
-from rocmpip.model.packages import Absent
+from rocmpip.model.packages import Absent, Page
 from rocmpip.model.rocm import RocmVersion
 from rocmpip.plan.family_ask import Ask, pinned
 from rocmpip.plan.family_kernels import driver_word, has_device_package, lacking, never
 from rocmpip.plan.family_members import company, device_extras
 from rocmpip.plan.family_pages import Pages
 from rocmpip.plan.family_shelf import Build, Shelf, shelve
-from rocmpip.plan.tags import Tags
+from rocmpip.plan.tags import Tags, python_of
 
-STAGES = ("driver", "absent", "label", "specifier", "pre", "python", "yanked", "conflict", "kernels", "members")
-"""How far an index got before it fell out; the later, the nearer it was."""
+STAGES = (
+    "driver", "absent", "label", "specifier", "never", "pre", "platform", "python", "yanked", "conflict", "kernels", "members",
+)  # fmt: skip
+"""How far an index got before it fell out; the later, the nearer it was. "never": no wheel of it can serve the GPUs, so it
+was not looked into."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,10 @@ class Fallen:
     torch: str = ""
     """The highest torch there that fits the request's bounds."""
     minor: tuple[int, int] = (0, 0)
+    have: tuple[Version, ...] = ()
+    """Every torch (public version) that it has for this ROCm, where it was looked into."""
+    pythons: tuple[str, ...] = ()
+    """The Pythons ("3.12", "3.14t") for which that torch has wheels on the target's platform."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ def consider(task: Task, family: Family, minor: tuple[int, int]) -> Offer | Fall
 def _consider(task: Task, family: Family, minor: tuple[int, int]) -> Offer | Fallen:
     impossible = never(task.catalogue, family, minor, task.targets)
     if impossible:
-        return Fallen(family, family.url, impossible, "kernels")
+        return Fallen(family, family.url, impossible, "never")
     forbidden, note = driver_word(task.catalogue, task.platform, minor)
     if forbidden and not task.held:
         return Fallen(family, family.url, forbidden, "driver")
@@ -99,7 +107,7 @@ def _consider_url(task: Task, family: Family, url: str, minor: tuple[int, int], 
     if isinstance(page, Absent):
         answer = f" ({page.reason})" if page.reason else ""
         return Fallen(family, url, f"the index has no torch{answer}", "absent")
-    shelf = shelve(page, "torch", task.tags, right=lambda rocm: _right(family, rocm, minor))
+    shelf = _shelf(task, family, page, minor)
     if not shelf.versions:
         return Fallen(family, url, _nothing(shelf, minor, bool(page.files)), "label")
     may_pre = family.channel in ("test", "nightly") or task.ask.pre_allowed("torch")
@@ -116,10 +124,37 @@ def _consider_url(task: Task, family: Family, url: str, minor: tuple[int, int], 
         fallen.append(Fallen(family, url, why, stage, _fitting(task, build)))
     fallen += _misfits(task, family, url, shelf, may_pre)
     best = furthest(fallen)
-    if best.stage == "specifier":
-        have = ", ".join(map(str, shelf.versions[:6])) + (" …" if len(shelf.versions) > 6 else "")
-        return Fallen(family, url, f"no {task.ask.torch_text} there (it has {have})", "specifier")
-    return best
+    return _lacks(task, family, url, shelf) if best.stage == "specifier" else replace(best, have=tuple(shelf.versions))
+
+
+def _shelf(task: Task, family: Family, page: Page | Absent, minor: tuple[int, int]) -> Shelf:
+    return shelve(page, "torch", task.tags, right=lambda rocm: _right(family, rocm, minor))
+
+
+def _lacks(task: Task, family: Family, url: str, shelf: Shelf) -> Fallen:
+    """No torch on the shelf is within the bounds."""
+    have = ", ".join(map(str, shelf.versions[:6])) + (" …" if len(shelf.versions) > 6 else "")
+    return Fallen(family, url, f"no {task.ask.torch_text} there (it has {have})", "specifier", have=tuple(shelf.versions))
+
+
+def looked_into(task: Task, fallen: Fallen) -> Fallen:
+    """``fallen``, and for an index that cannot serve the GPUs: whether it has a torch within the bounds at all.
+
+    Only a failure asks for it. An index that gives no answer stays as it was told.
+    """
+    if fallen.stage != "never" or not task.ask.spec("torch"):
+        return fallen
+    for url in task.catalogue.index_url(fallen.family, task.targets):
+        try:
+            shelf = _shelf(task, fallen.family, task.pages.page(url, "torch"), fallen.minor)
+        except NetworkError:
+            return fallen
+        fits = [version for version in shelf.versions if task.ask.admits("torch", version)]
+        if fits:
+            return replace(fallen, torch=str(fits[0]), have=tuple(shelf.versions))
+        if shelf.versions:
+            return replace(_lacks(task, fallen.family, url, shelf), minor=fallen.minor)
+    return replace(fallen, stage="label")
 
 
 def _right(family: Family, rocm: RocmVersion, minor: tuple[int, int]) -> bool:
@@ -198,18 +233,22 @@ def _fitting(task: Task, build: Build) -> str:
 
 
 def _misfits(task: Task, family: Family, url: str, shelf: Shelf, may_pre: bool) -> list[Fallen]:
-    """Versions without a wheel for the target's Python: told when they are what was asked for."""
-    found: list[Fallen] = []
-    for version, pythons in sorted(shelf.misfits.items(), reverse=True):
+    """Versions without a wheel for the target's Python or platform: told when they are what was asked for."""
+    for version, tags in sorted(shelf.misfits.items(), reverse=True):
         if not task.ask.admits("torch", version) or (version.is_prerelease and not may_pre):
             continue
-        have = ", ".join(sorted(pythons, key=_python_order))
+        here = [tag for tag in tags if not set(tag.rpartition("-")[2].split(".")).isdisjoint(task.tags.platforms)]
+        if not here:
+            have = ", ".join(sorted({tag.rpartition("-")[2] for tag in tags}))
+            reason = f"torch {version} has no wheel for {task.tags.platform} (it has {have})"
+            return [Fallen(family, url, reason, "platform", str(version))]
+        have = ", ".join(sorted({tag.split("-")[0] for tag in here}, key=_python_order))
         reason = f"torch {version} has no wheel for Python {task.tags.python} on {task.tags.platform} (it has {have})"
-        found.append(Fallen(family, url, reason, "python", str(version)))
-        break
-    return found or [Fallen(family, url, "", "specifier")]
+        pythons = tuple(python for tag in sorted(here, key=_python_order) if (python := python_of(tag)))
+        return [Fallen(family, url, reason, "python", str(version), pythons=tuple(dict.fromkeys(pythons)))]
+    return [Fallen(family, url, "", "specifier")]
 
 
 def _python_order(tag: str) -> tuple[int, str]:
-    digits = "".join(char for char in tag if char.isdigit())
+    digits = "".join(char for char in tag.split("-")[0] if char.isdigit())
     return int(digits[1:] or 0), tag

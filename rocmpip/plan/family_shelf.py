@@ -49,7 +49,7 @@ class Shelf:
     builds: list[Build] = field(default_factory=list)
     """Highest first; for one version the newest ROCm patch first. Only files that fit the target."""
     misfits: dict[Version, set[str]] = field(default_factory=dict)
-    """Version with the right label but without a file for the target → the Python tags it has."""
+    """Version with the right label but without a file for the target → the tags of its wheels (cp312-cp312-linux_x86_64)."""
     foreign: set[str] = field(default_factory=set)
     """Labels of files that are not for this ROCm ("cpu", "" for none)."""
     rocms: set[tuple[int, int]] = field(default_factory=set)
@@ -94,7 +94,7 @@ def shelve(
         rank = fits(filename, tags) if is_wheel(filename) else (None if wheels else 0)
         if rank is None or not _python_fits(file.requires_python, tags.python):
             if is_wheel(filename):
-                shelf.misfits.setdefault(version, set()).add(filename.rsplit("-", 3)[-3])
+                shelf.misfits.setdefault(version, set()).add("-".join(filename[:-4].rsplit("-", 3)[1:]))
             continue
         known = best.get(version)
         if known is None or (known.yanked, known.rank) > (file.yanked is not None, rank):

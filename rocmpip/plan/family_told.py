@@ -76,8 +76,11 @@ def warnings(task: Task, offer: Offer) -> list[str]:
     return found
 
 
-def headline(task: Task) -> str:
+def headline(task: Task, fallen: Sequence[Fallen]) -> str:
     """What happened, in one line."""
+    if _no_such_version(task, fallen):
+        channel = f"{task.channel} " if task.channel == "stable" and not task.ask.spec("torch").prereleases else ""
+        return f"no {channel}index has a ROCm build of {task.ask.torch_text}"
     names = sorted(task.ask.wanted - {"torch"})
     others = f" with {', '.join(names)}" if names else ""
     rocm = f" and ROCm {task.platform.rocm}" if task.platform.rocm is not None else ""
@@ -87,12 +90,22 @@ def headline(task: Task) -> str:
 
 
 def why(task: Task, fallen: Sequence[Fallen]) -> str:
-    """The reason of the index that came nearest."""
+    """The reason of the index that came nearest; where none has such a version, the versions that there are."""
+    if _no_such_version(task, fallen):
+        versions = list(map(str, sorted({version for one in fallen for version in one.have}, reverse=True)))
+        shown = ", ".join(versions[:8]) + (f" … {versions[-1]}" if len(versions) > 8 else "")
+        return f"there are ROCm builds of torch {shown}"
     told = [one for one in fallen if one.reason]
     if not told:
         return "no index could be asked"
     best = furthest(told)
     return f"{index_name(best)}: {best.reason}"
+
+
+def _no_such_version(task: Task, fallen: Sequence[Fallen]) -> bool:
+    """True when the bounds alone are at fault: indexes have torch, and none has one within them."""
+    within = any(one.torch or (one.stage == "never" and not one.have) for one in fallen)
+    return bool(task.ask.spec("torch")) and not within and any(one.have for one in fallen)
 
 
 def table(rows: Sequence[Tried]) -> tuple[str, ...]:
@@ -124,7 +137,7 @@ def unknown_gfx(task: Task, unknown: Sequence[str]) -> str:
 
 def last_word(task: Task, fallen: Sequence[Fallen]) -> str:
     """When no lesser wish helps either."""
-    pythons = next((one.reason for one in fallen if one.stage == "python"), "")
-    if pythons:
-        return f"another Python would do: {pythons}"
+    platform = next((one.reason for one in fallen if one.stage == "platform"), "")
+    if platform:
+        return f"no index has ROCm builds for {task.tags.platform}: {platform}"
     return f"no published wheel has kernels for {' and '.join(task.targets)}; building torch from source is what is left"

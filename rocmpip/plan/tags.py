@@ -35,6 +35,11 @@ class Tags:
         """The first platform of the target, for messages."""
         return self.tags[0].split("-")[2] if self.tags else ""
 
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """Every platform of the target, best first."""
+        return tuple(platform for platform in dict.fromkeys(tag.split("-")[2] for tag in self.tags) if platform != "any")
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.tags)
 
@@ -122,9 +127,11 @@ def _expand(suffix: str) -> tuple[str, ...]:
     return tuple(f"{p}-{a}-{w}" for p in pythons for a in abis for w in platforms)
 
 
+def python_of(tag: str) -> str:
+    """The Python of a tag: ``cp314-cp314t-linux_x86_64`` → ``3.14t``; "" for one that fits many."""
+    match = re.match(r"cp(\d)(\d+)-cp\d+(t?)", tag)
+    return f"{match[1]}.{match[2]}{match[3]}" if match else ""
+
+
 def _python_of(tags: Sequence[str]) -> str:
-    for tag in tags:
-        match = re.match(r"cp(\d)(\d+)-cp\d+(t?)", tag)
-        if match:
-            return f"{match[1]}.{match[2]}{match[3]}"
-    return ""
+    return next((python for tag in tags if (python := python_of(tag))), "")

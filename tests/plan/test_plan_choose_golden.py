@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from rocmpip.catalogue import load
-from rocmpip.model.errors import NoPlan
+from rocmpip.model.errors import NetworkError, NoPlan
+from rocmpip.model.packages import Absent, Page
 from rocmpip.model.plan import FamilyChoice
 from rocmpip.model.recipe import Conflict
 from rocmpip.plan.choose import choose_family
@@ -506,3 +508,71 @@ def test_no_gpu_is_no_choice(world: World) -> None:
     with pytest.raises(NoPlan) as caught:
         ask(world, "", "6.4")
     assert "--gfx" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("gfx", "rocm", "request_", "head", "why"),
+    [
+        # Indexes that have no kernels for a GPU were never the reason.
+        (
+            "gfx942",
+            "6.4",
+            "torch==99",
+            "no stable index has a ROCm build of torch==99",
+            "ROCm builds of torch 2.14.1, 2.14.0, ",
+        ),
+        ("gfx942", "6.4", "torch==99", "no stable index has", " … 2.1.0"),
+        ("gfx1100", "7.2", "torch>=3", "no stable index has a ROCm build of torch>=3", "2.14.1"),
+        ("gfx90a gfx1100", "", "torch==2.9.7 torchvision", "no stable index has a ROCm build of torch==2.9.7", "2.9.1"),
+        # There is such a build, and the GPU is what it lacks.
+        ("gfx942", "6.4", "torch==2.1.0", "no ROCm build of torch==2.1.0 fits gfx942 and ROCm 6.4", "kernels for gfx942"),
+        ("gfx942", "6.4", "torch==2.9.1 torchvision==99", "no ROCm build of torch==2.9.1 with torchvision", "torchvision==99"),
+    ],
+)
+def test_a_version_that_no_index_has(world: World, gfx: str, rocm: str, request_: str, head: str, why: str) -> None:
+    with pytest.raises(NoPlan) as caught:
+        ask(world, gfx, rocm, "3.11" if "2.1.0" in request_ else "3.12", request_)
+    assert caught.value.message.startswith(head)
+    assert why in caught.value.why, caught.value.why
+    assert caught.value.hint.startswith("nearest: torch 2."), caught.value.hint
+
+
+def test_an_old_index_without_an_answer_is_not_said_to_lack_it(world: World) -> None:
+    class Silent:
+        """Only the indexes that have kernels for the GPU answer."""
+
+        def page(self, index_url: str, name: str) -> Page | Absent:
+            if index_url.endswith(("/rocm5.6/", "/rocm5.7/")):
+                raise NetworkError(f"{index_url} does not answer")
+            return world.page(index_url, name)
+
+    with pytest.raises(NoPlan) as caught:
+        choose_family(
+            platform=machine("gfx942", "6.4"),
+            python_tags=tags_for("3.12"),
+            requirements={"torch": SpecifierSet("==99")},
+            catalogue=CATALOGUE,
+            candidates=Silent(),
+        )
+    assert caught.value.message.startswith("no ROCm build of torch==99 fits gfx942")
+
+
+def test_another_python_is_advised_only_where_it_helps(world: World) -> None:
+    with pytest.raises(NoPlan) as caught:
+        ask(world, "gfx942", "7.14", "3.15", "torch")
+    assert "no wheel for Python 3.15" in caught.value.why
+    assert re.search(r"another Python would do: torch 2\.1\d\.\d\+rocm.* has wheels for Python 3\.1\d", caught.value.hint)
+
+
+@pytest.mark.parametrize("platform", ["win_amd64", "macosx_14_0_arm64", "manylinux_2_28_aarch64"])
+def test_no_python_makes_up_for_the_platform(world: World, platform: str) -> None:
+    with pytest.raises(NoPlan) as caught:
+        choose_family(
+            platform=machine("gfx942", "6.4"),
+            python_tags=tags_for("3.12", platform),
+            requirements={"torch": SpecifierSet()},
+            catalogue=CATALOGUE,
+            candidates=world,
+        )
+    assert f"no wheel for {platform} (it has " in caught.value.why
+    assert "Python" not in caught.value.hint and f"no index has ROCm builds for {platform}" in caught.value.hint
