@@ -79,11 +79,7 @@ class Shelf:
         self._yanked_wheels: dict[str, tuple[Score, Row]] = {}
         self._yanked_sources: dict[str, Row] = {}
         self._projects: dict[str, bool] = {}
-        self._stretched = False
         self._pick()
-        if rules.stretch_python and not (self._wheels or self._sources):
-            self._stretched = True
-            self._pick()
         self.keys: list[tuple[object, ...]] = []
         self._texts: list[tuple[str, ...]] = []
         self._sort()
@@ -97,7 +93,7 @@ class Shelf:
         sources_allowed = self._rules.sources_allowed(self._name)
         rank_of = self._rules.ranks
         pythons, fits = self._rules.pythons, self._rules.python_fits
-        if self._stretched:
+        if self._rules.stretch_python:
             pythons, fits = self._rules.stretched, self._rules.python_reaches
         for row in self._rows:
             filename = row.filename
@@ -200,7 +196,7 @@ class Shelf:
         """What stands for the version at ``place``."""
         row, from_source, yanked = self._best(self._texts[place])
         reason = (row.yanked if isinstance(row.yanked, str) else "") if yanked else None
-        stretched = self._stretched and not self._rules.python_fits(row.requires_python or "")
+        stretched = self._rules.stretch_python and not self._rules.python_fits(row.requires_python or "")
         return Best(row, from_source, reason, stretched)
 
     def _best(self, texts: Sequence[str]) -> tuple[Row, bool, bool]:
@@ -263,7 +259,7 @@ class Shelf:
                 return "no-binary", filename
         elif not self._rules.sources_allowed(self._name):
             return "only-binary", filename
-        if row.requires_python and not self._rules.python_fits(row.requires_python):
+        if row.requires_python and not self._rules.takes_python(row.requires_python):
             return "python", f"{text} needs Python {row.requires_python}"
         if self._hashes is not None and not _hash_matches(row, self._hashes):
             return "hash", filename

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, overload
@@ -83,9 +84,9 @@ class Candidate:
         """Static metadata, when it is known without asking."""
         self.recipe = recipe
         self.url = url
+        """The URL or path of a direct reference, as written."""
         self.stretched = False
         """Its Requires-Python has an upper bound that the target's Python is above."""
-        """The URL or path of a direct reference, as written."""
         self._file: File | None = None
 
     @property
@@ -134,8 +135,8 @@ class Rules:
     prefer_binary: bool = False
     ignore_requires_python: bool = False
     stretch_python: bool = False
-    """uv's kindness: a project all of whose versions say ``<3.11`` or ``==3.7.*`` is taken on a newer Python too, as its authors
-    could not know that one. Never where any version fits."""
+    """uv's reading of Requires-Python: a lower bound. Authors of old could not know a newer Python, and the older version that
+    forgot to say ``<3.11`` fits it no better than the newer one that did. What cannot be read fits nothing."""
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Name → the ``sha256:…`` texts that its files must have one of (hash mode)."""
     ranks: dict[str, int | None] = field(default_factory=dict, compare=False, repr=False)
@@ -189,20 +190,46 @@ class Rules:
 
     def python_reaches(self, requires_python: str) -> bool:
         """Whether the target's Python is at least as new as ``requires_python`` asks, its upper bounds left aside."""
+        if not requires_python or self.ignore_requires_python:
+            return True
         known = self.stretched.get(requires_python)
         if known is None:
-            lower = []
-            for clause in requires_python.split(","):
-                operator = clause.strip().rstrip("0123456789.*abrcdevpost ")
-                bound = clause.strip()[len(operator) :].strip().removesuffix(".*")
-                if operator in (">=", ">", "==", "~="):
-                    lower.append(f"{'>' if operator == '>' else '>='}{bound}")
             try:
-                known = not lower or spec(",".join(lower)).contains(release(self.python))
+                known = release(self.python).numbers >= _lowest(requires_python)
             except ValueError:
                 known = False
             self.stretched[requires_python] = known
         return known
+
+    def takes_python(self, requires_python: str) -> bool:
+        """``python_reaches`` or ``python_fits``, as the rules want it."""
+        return self.python_reaches(requires_python) if self.stretch_python else self.python_fits(requires_python)
+
+
+_CLAUSE = re.compile(
+    r"\s*(===|==|~=|!=|<=|>=|<|>)\s*['\"]?v?(\d+(?:\.\d+)*)(\.?\*|\.?(?:a|b|rc|alpha|beta|dev|post|c)\.?\d*)*['\"]?\s*\Z"
+)
+
+
+def _lowest(requires_python: str) -> tuple[int, ...]:
+    """The lowest Python that a Requires-Python allows, as release numbers. Raises ValueError when it cannot be read.
+
+    Common slips are read as they were meant: ``>=3.6.*``, ``>=3.6<4``, a comma too many.
+    """
+    lowest: tuple[int, ...] = ()
+    for clause in re.split(r",|(?<=[\d*'\"])\s*(?=[<>=!~])", requires_python):
+        if not clause.strip():
+            continue
+        match = _CLAUSE.match(clause)
+        if match is None:
+            raise ValueError(f"{clause.strip()!r} is no version clause")
+        numbers = release(match[2]).numbers
+        if match[1] in (">=", "==", "===", "~="):
+            lowest = max(lowest, numbers)
+        elif match[1] == ">":
+            # Python's versions have three numbers: what comes after 3.12 is 3.12.1.
+            lowest = max(lowest, (*(*numbers, 0, 0)[:3], 1) if len(numbers) > 2 else (*(*numbers, 0, 0)[:2], 1))
+    return lowest
 
 
 def with_hashes(rules: Rules, lines: Iterable[RequirementLine]) -> Rules:

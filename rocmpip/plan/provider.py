@@ -276,8 +276,9 @@ class Provider(AbstractProvider[Need, Choice, str]):
         try:
             metadata = candidate.metadata or self.source.metadata(candidate)
             candidate.metadata = metadata
-            if not candidate.stretched and not policy.rules.python_fits(metadata.requires_python):
+            if not policy.rules.takes_python(metadata.requires_python):
                 raise Unusable(f"it needs Python {metadata.requires_python}")
+            candidate.stretched = candidate.stretched or not policy.rules.python_fits(metadata.requires_python)
             needs = self._read(choice, metadata)
         except Unusable as problem:
             self.unusable.setdefault(choice.name, []).append(f"{candidate.version}: {problem}")

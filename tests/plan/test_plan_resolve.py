@@ -198,7 +198,7 @@ def test_which_file(rules: Rules, version: str, filename: str) -> None:
     assert found.pins["a"].file.filename == filename
 
 
-def test_a_project_for_older_pythons_alone_is_stretched_where_that_is_allowed() -> None:
+def test_upper_bounds_of_requires_python_are_left_aside_where_that_is_allowed() -> None:
     world = {"old": {"1.0": {"python": ">=3.6,<3.8"}}, "new": {"1.0": {"python": ">=3.13"}}, "eq": {"1": {"python": "==3.7.*"}}}
     rules = Rules(TAGS, "3.12.1", stretch_python=True)
     found = solve(world, "old", "eq", rules=rules)
@@ -208,7 +208,24 @@ def test_a_project_for_older_pythons_alone_is_stretched_where_that_is_allowed() 
         solve(world, "old")
     with pytest.raises(NoPlan):
         solve(world, "new", rules=rules)
-    assert pins(solve({"a": {"1": [], "2": {"python": "<3.8"}}}, "a", rules=rules)) == {"a": "1"}
+    # An older version that says nothing fits a newer Python no better.
+    both: dict[str, dict[str, object]] = {"a": {"1": [], "2": {"python": "<3.8"}}}
+    assert pins(solve(both, "a", rules=rules)) == {"a": "2"}
+    assert pins(solve(both, "a")) == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    ("requires", "fits"),
+    [
+        *((text, True) for text in ("", ">=3.6", ">=3.6.*", ">=3.6<4", ">=3.6,", ">='3.6'", ">3", ">3.12", ">3.12.0", "~=3.7")),
+        *((text, True) for text in ("==3.7.*", "!=3.12.*", "<=3.8", "===3.12", ">=3.12.0rc1", "!=3.0*,>=2.7", "<3.12,>3.11.9")),
+        *((text, True) for text in (">=3.8, <3.14, !=3.9.*", "==3.12.*", ">=3.12.1")),
+        *((text, False) for text in (">=3.13.0rc1", ">=3.13.*", "~=3.12.9", "~=3.13", ">3.12.1", "==3.13.*", ">=3.12.2")),
+        *((text, False) for text in ("foo", "=>3.6", "3.6", ">=4|>=3")),
+    ],
+)
+def test_requires_python_as_a_lower_bound(requires: str, fits: bool) -> None:
+    assert Rules({}, "3.12.1", stretch_python=True).takes_python(requires) is fits
 
 
 def test_no_fitting_file_is_told_with_the_files_that_are_there() -> None:
