@@ -70,14 +70,6 @@ def unready_notes(session: Session, plan: Plan) -> tuple[str, ...]:
     )
 
 
-def loose_notes(session: Session) -> tuple[str, ...]:
-    """What a shown plan cannot list: sources whose version only their build tells."""
-    return tuple(
-        f"{line.text}: installed by pip at the end, held to this plan's versions; what it needs beyond is known when it is built"
-        for line in session.asked.loose
-    )
-
-
 def _unready(session: Session, plan: Plan) -> Iterator[tuple[ResolvedRecipe, tuple[Missing, ...]]]:
     context = session.context
     root = context.platform.rocm_root

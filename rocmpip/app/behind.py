@@ -31,6 +31,8 @@ def _run(command: str, argv: Sequence[str]) -> int:
     if passes_through(context):
         plain_pip(context)
     with terminated_as_interrupt(), open_session(context, sorted_request(context)) as session:
+        for note in session.asked.notes:
+            say.note(note)
         return run_plain(session)
 
 
@@ -114,9 +116,10 @@ def arguments(session: Session, folder: Path, held: dict[str, str]) -> list[str]
             words.extend(("-e", text[3:]))
         else:
             filed.append(text)
-    constraints = [line_text(line) for line in request.constraints if not context.catalogue.is_family(line.name)]
+    is_family = context.catalogue.is_family
+    constraints = [line_text(line) for line in asked.constraints if not is_family(line.name)]
     # A CUDA build's label in a constraint means its version.
-    constraints += [f"{line.name}{line.specifier}" for line in family_constraints(context, held) if line.specifier]
+    constraints += [f"{line.name}{line.specifier}" for line in family_constraints(asked, is_family, held) if line.specifier]
     constraints += [f"{name}=={version}" for name, version in held.items()]
     for name, option, lines in (("requirements.txt", "-r", filed), ("constraints.txt", "-c", constraints)):
         if lines:

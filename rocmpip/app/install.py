@@ -53,7 +53,7 @@ def refused_by_pip(context: Context) -> NoReturn:
 
 
 def plan_and_act(context: Context, *, as_json: bool) -> int:
-    from rocmpip.app.ahead import loose_notes, refuse_unready, unready_notes
+    from rocmpip.app.ahead import refuse_unready, unready_notes
     from rocmpip.app.behind import run_plain
     from rocmpip.app.plain import asks_for_ours, is_plain
     from rocmpip.app.planning import make_plan
@@ -90,9 +90,7 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
         if context.target.kind == "system" and not context.platform.container:
             say.warning(f"{context.target.python} is neither a virtual environment nor a container")
         if context.request.dry_run:
-            plan = replace(
-                with_sizes(plan, session.client.size), notes=(*plan.notes, *unready_notes(session, plan), *loose_notes(session))
-            )
+            plan = replace(with_sizes(plan, session.client.size), notes=(*plan.notes, *unready_notes(session, plan)))
             if context.request.report:
                 from rocmpip.app.act import Outcome, pip_failed
                 from rocmpip.app.reports import report_plan

@@ -20,6 +20,7 @@ from rocmpip.model.errors import NoPlan
 from rocmpip.model.packages import File, RequirementLine
 from rocmpip.plan.asked import Asked
 from rocmpip.plan.resolve import Pin, Resolution
+from rocmpip.report import say
 
 _TRIES = 8
 
@@ -29,6 +30,8 @@ def resolve_rocm(
 ) -> tuple[Ground, Resolution, float]:
     """The ground that can carry the whole set, the answer on it, and until when its pages are fresh. Raises NoPlan with the first family's conflict."""
     asked = sorted_request(context)
+    for note in asked.notes:
+        say.note(note)
     session = Session(context, asked, client, Policy(context, asked, client))
     reader = stack.enter_context(SdistReader(session))
     if asked.family or asked.recipes:
@@ -94,8 +97,8 @@ def _ground(session: Session, reader: SdistReader, built: BuiltWheels) -> Ground
     return Ground(
         lines=_lines(session.asked),
         constraints=[
-            *(line for line in context.request.constraints if not catalogue.is_family(line.name)),
-            *family_constraints(context, {}),
+            *(line for line in session.asked.constraints if not catalogue.is_family(line.name)),
+            *family_constraints(session.asked, catalogue.is_family, {}),
         ],
         source_metadata=reader.metadata,
         route=built.route,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rocmpip.app.devices import complete
 from rocmpip.app.lines import line_text
 from rocmpip.model.errors import InputError
-from rocmpip.model.packages import RequirementLine, normalise
-from rocmpip.model.plan import Plan
+from rocmpip.model.packages import File, RequirementLine, normalise
+from rocmpip.model.plan import Plan, PlanItem
 from rocmpip.plan.asked import name_of_line
 from rocmpip.report import say
 
@@ -89,6 +89,36 @@ def torch_projects(lines: Sequence[RequirementLine]) -> dict[int, Project]:
             if project.needs_torch:
                 found[number] = project
     return found
+
+
+def loose_items(lines: Sequence[RequirementLine], installed: Mapping[str, str]) -> tuple[PlanItem, ...]:
+    """The rows of a plan for what is left to pip. ``installed``: name → version. Raises InputError for a folder that is no project."""
+    return tuple(_item(line, installed) for line in lines)
+
+
+def _item(line: RequirementLine, installed: Mapping[str, str]) -> PlanItem:
+    local = Path(line.path) if line.path else None
+    name = line.name
+    if not name and local is not None and local.is_dir():
+        name = normalise(read_project(line.path).name)
+    if not name:
+        egg = re.search(r"[#&]egg=([\w.-]+)", line.url)
+        name = normalise(egg[1]) if egg else ""
+    where = local.as_uri() if local is not None else line.url.partition("#")[0]
+    because = (
+        f"asked for ({line.origin})",
+        "pip builds it at the end, held to this plan's versions; its own, and what it needs beyond, are known then",
+    )
+    return PlanItem(
+        name=name,
+        version="",
+        action="build",
+        origin="url" if local is None else "build",
+        file=File(filename="", url=where),
+        installed_version=installed.get(name, ""),
+        because=because,
+        direct=True,
+    )
 
 
 def install_loose(pip: Pip, plan: Plan, lines: Sequence[RequirementLine]) -> int:

@@ -51,6 +51,7 @@ def in_own_words(session: Session) -> bool:
     return not (
         asks_for_ours(session)
         or session.asked.family_constraints
+        or session.asked.constraints != request.constraints
         or request.places_in_files
         or request.isolated
         or request.index.proxy

@@ -16,7 +16,7 @@ from rocmpip.app.solve import Solution, solve
 from rocmpip.app.stale import stale
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.packages import RequirementLine
-from rocmpip.model.plan import Plan
+from rocmpip.model.plan import Plan, PlanItem
 from rocmpip.plan import assemble as assembly
 from rocmpip.plan.assemble import Facts
 from rocmpip.recipe.refusal import refuse_conflicts
@@ -225,7 +225,7 @@ def _assemble(
         *context.settings.notes,
         *context.book.skipped,
     )
-    plan = replace(plan, notes=tuple(dict.fromkeys(notes)))
+    plan = replace(plan, notes=tuple(dict.fromkeys(notes)), loose=_loose(session))
     if torch is None or torch.action == "keep":
         return plan
     needed = assembly.closure(
@@ -235,6 +235,14 @@ def _assemble(
         context.markers,
     )
     return replace(plan, leftovers=assembly.leftovers(installed, needed, context.catalogue.forbidden))
+
+
+def _loose(session: Session) -> tuple[PlanItem, ...]:
+    if not session.asked.loose:
+        return ()
+    from rocmpip.app.loose import loose_items
+
+    return loose_items(session.asked.loose, session.context.installed_versions)
 
 
 def _check_builds(session: Session, plan: Plan, torch: str) -> None:

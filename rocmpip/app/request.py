@@ -101,9 +101,12 @@ def sorted_request(context: Context) -> Asked:
             is_family=lambda name: active and context.catalogue.is_family(name),
             has_recipe=lambda name: active and context.book.get(name) is not None,
             forbidden=lambda name: context.catalogue.forbidden(name) if active else None,
+            cuda=not active,
         )
 
-    asked = replace(sort(request), notes=notes)
+    asked = sort(request)
+    notes = (*asked.notes, *notes)
+    asked = replace(asked, notes=notes)
     brought = project_lines(asked.loose) if request.command == "install" and not request.no_deps else ()
     if not brought:
         return asked

@@ -132,7 +132,7 @@ class ChosenVersions(Mapping[str, str]):
         return len(self._now)
 
 
-def family_constraints(context: Context, pins: Mapping[str, str]) -> list[RequirementLine]:
+def family_constraints(asked: Asked, is_family: Callable[[str], bool], pins: Mapping[str, str]) -> list[RequirementLine]:
     """The user's constraints on the torch family, as a ROCm build can meet them (a +cu label drops out); held names have theirs."""
     from packaging.specifiers import SpecifierSet
 
@@ -140,8 +140,8 @@ def family_constraints(context: Context, pins: Mapping[str, str]) -> list[Requir
 
     return [
         replace(line, specifier=str(eased(line.name, SpecifierSet(line.specifier))[0]), hashes=())
-        for line in context.request.constraints
-        if line.name not in pins and context.catalogue.is_family(line.name) and not (line.url or line.path)
+        for line in asked.constraints
+        if line.name not in pins and is_family(line.name)
     ]
 
 
@@ -256,10 +256,9 @@ def solve(
         RequirementLine(f"{name}=={version}", "the installed torch", name=name, specifier=f"=={version}", constraint=True)
         for name, version in pins.items()
     ]
-    constraints = [
-        line for line in context.request.constraints if not (line.name in pins or context.catalogue.is_family(line.name))
-    ]
-    bounds = [*constraints, *family_constraints(context, pins), *family]
+    is_family = context.catalogue.is_family
+    constraints = [line for line in asked.constraints if not (line.name in pins or is_family(line.name))]
+    bounds = [*constraints, *family_constraints(asked, is_family, pins), *family]
     lines, notes = requirement_lines(asked, policy, replaced, require_hashes=_hashes_demanded(context))
     active = context.platform.state != "none"
     with TargetSource(

@@ -66,3 +66,6 @@ class Plan:
     notes: tuple[str, ...] = ()
     leftovers: tuple[str, ...] = ()
     """Installed CUDA packages that nothing needs any more."""
+    loose: tuple[PlanItem, ...] = ()
+    """What pip builds after all of that, with a version that only its build tells: repositories, local folders. Name and version
+    are "" as long as they are not known."""

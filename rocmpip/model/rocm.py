@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import total_ordering
 
 _NUMBERS = re.compile(r"(?:rocm)?v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
+_CUDA = re.compile(r"cu(?:da)?\d\d")
 _LABEL = re.compile(r"(?:^|[.+])rocm(\d+(?:\.\d+)*)")
 
 
@@ -58,3 +59,8 @@ def rocm_of_label(version: str) -> RocmVersion | None:
     _, plus, local = version.partition("+")
     match = _LABEL.search(local) if plus else None
     return parse_rocm(match.group(1)) if match else None
+
+
+def cuda_label(version: str) -> bool:
+    """True for a local label that names a CUDA: ``2.9.1+cu128``, ``2.1.2+pt25cu124``, ``2.8.3+cu12torch2.8cxx11abitrue``."""
+    return _CUDA.search(version.partition("+")[2].lower()) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
@@ -11,8 +11,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.packages import RequirementLine, normalise
+from rocmpip.model.redact import redact
 from rocmpip.model.request import Request
-from rocmpip.model.rocm import rocm_of_label
+from rocmpip.model.rocm import cuda_label, rocm_of_label
 from rocmpip.plan.markers import Markers
 
 _ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz", ".tar")
@@ -37,6 +38,8 @@ class Asked:
     """Torch-family name → merged specifiers of requirements and constraints. Only names that are required."""
     family_constraints: Mapping[str, SpecifierSet] = field(default_factory=dict)
     """Torch-family names that only a constraint mentions."""
+    constraints: tuple[RequirementLine, ...] = ()
+    """Every constraint as a ROCm build can meet it: a file of the torch family, or of CUDA, has become its version."""
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     recipes: Mapping[str, SpecifierSet] = field(default_factory=dict)
     """Names that a recipe builds, required by the user → merged specifiers."""
@@ -95,8 +98,10 @@ def sort_request(
     is_family: Callable[[str], bool],
     has_recipe: Callable[[str], bool],
     forbidden: Callable[[str], str | None],
+    cuda: bool = False,
 ) -> Asked:
-    """Sort ``request``. Raises NoPlan for a CUDA runtime package or a CUDA wheel that the user named."""
+    """Sort ``request``. Raises NoPlan for a CUDA runtime package or a CUDA wheel that the user named; with ``cuda`` true CUDA
+    wheels of any project are let through."""
     family: dict[str, SpecifierSet] = {}
     extras: dict[str, tuple[str, ...]] = {}
     recipes: dict[str, SpecifierSet] = {}
@@ -114,6 +119,8 @@ def sort_request(
             if not name and line.name:
                 name = line.name
             _refuse_foreign(line, name, version, is_family, forbidden)
+            if not cuda:
+                _refuse_cuda(line, name, version)
             direct.append(Direct(line, name, version, wheel))
             continue
         if line.url or line.path or line.editable:
@@ -127,7 +134,14 @@ def sort_request(
             recipes[line.name] = recipes.get(line.name, SpecifierSet()) & _specifiers(line)
         plain.append(line)
     only_constrained: dict[str, SpecifierSet] = {}
-    for line in request.constraints:
+    constraints: list[RequirementLine] = []
+    notes: list[str] = []
+    for written in request.constraints:
+        line, told = _readable(written, is_family, cuda=cuda)
+        if told and marker_holds(line.marker, environment):
+            notes.append(told)
+        if line.name or line.url or line.path:
+            constraints.append(line)
         if not line.name or line.url or line.path or not marker_holds(line.marker, environment):
             continue
         for table in (family, recipes):
@@ -135,7 +149,40 @@ def sort_request(
                 table[line.name] &= _specifiers(line)
         if is_family(line.name) and line.name not in family:
             only_constrained[line.name] = only_constrained.get(line.name, SpecifierSet()) & _specifiers(line)
-    return Asked(family, only_constrained, extras, recipes, tuple(plain), tuple(direct), tuple(loose), tuple(off))
+    return Asked(
+        family=family,
+        family_constraints=only_constrained,
+        constraints=tuple(constraints),
+        extras=extras,
+        recipes=recipes,
+        plain=tuple(plain),
+        direct=tuple(direct),
+        loose=tuple(loose),
+        off=tuple(off),
+        notes=tuple(notes),
+    )
+
+
+def _readable(line: RequirementLine, is_family: Callable[[str], bool], *, cuda: bool) -> tuple[RequirementLine, str]:
+    """A constraint that names a file of the torch family, or a CUDA wheel: its version instead, and what to say of it.
+
+    The family comes from one ROCm index, so such a file itself can never be taken. Without a version nothing is left of it.
+    """
+    if not (line.url or line.path):
+        return line, ""
+    filename = file_of(line)
+    name, version, _ = read_filename(filename) if filename else ("", "", False)
+    name = line.name or name
+    if not is_family(name) and (cuda or not cuda_label(version)):
+        return line, ""
+    told = f"the constraint {redact(line.text)} ({line.origin})"
+    if not version:
+        return replace(line, name="", url="", path=""), f"{told} is left out: {name} comes from a ROCm index, not from there"
+    bound = f"=={version if rocm_of_label(version) is not None else version.partition('+')[0]}"
+    read = replace(line, text=f"{name}{bound}", name=name, specifier=bound, url="", path="", hashes=())
+    if is_family(name):
+        return read, f"{told} is read as {name}{bound}: its file comes from a ROCm index"
+    return read, f"{told} names a CUDA build: read as {name}{bound}"
 
 
 def _specifiers(line: RequirementLine) -> SpecifierSet:
@@ -164,6 +211,15 @@ def _refuse_foreign(
             f"{line.text.split(' ')[0]} ({line.origin}) is not a ROCm build of {name}",
             why=f"version {version} carries no +rocm label",
             hint=f"ask for {name}=={version.partition('+')[0]} by name, and the ROCm build of it is taken",
+        )
+
+
+def _refuse_cuda(line: RequirementLine, name: str, version: str) -> None:
+    if cuda_label(version):
+        raise NoPlan(
+            f"{redact(line.text.split(' ')[0])} ({line.origin}) is a CUDA build of {name}",
+            why=f"its version {version} says so",
+            hint=f"ask for {name} by name: what is taken then works on AMD GPUs",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from urllib.parse import unquote
 
 from rocmpip.model.plan import Plan, PlanItem, Tried
 from rocmpip.model.redact import bare_url
@@ -34,7 +35,7 @@ def item_json(item: PlanItem) -> dict[str, object]:
         "sha256": file.hashes.get("sha256") if file else None,
         "size": file.size if file else None,
         "because": list(item.because),
-        "filename": file.filename if file else None,
+        "filename": (file.filename or None) if file else None,
         "recipe": item.recipe or None,
         "direct": item.direct,
     }
@@ -61,7 +62,7 @@ def tried_json(tried: Iterable[Tried]) -> list[dict[str, object]]:
 def plan_json(plan: Plan) -> dict[str, object]:
     choice = plan.choice
     return {
-        "plan": [item_json(item) for item in plan.items],
+        "plan": [item_json(item) for item in (*plan.items, *plan.loose)],
         "family": None
         if choice is None
         else {
@@ -91,7 +92,9 @@ def table(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
 
 def _where(item: PlanItem) -> str:
     if item.origin == "build":
-        return f"source ({item.file.filename})" if item.file else "source"
+        if item.file is None or item.file.filename:
+            return f"source ({item.file.filename})" if item.file else "source"
+        return "local folder"
     if item.origin == "wheelhouse":
         return "wheelhouse"
     if item.file is None:
@@ -99,6 +102,13 @@ def _where(item: PlanItem) -> str:
     if item.file.url.startswith("file:"):
         return "local file"
     return bare_url(item.file.index) or bare_url(item.file.url)
+
+
+def _name(item: PlanItem) -> str:
+    """The name, or the place of what only its build names."""
+    if item.name or item.file is None:
+        return item.name
+    return unquote(item.file.url.removeprefix("file://")) if item.file.url.startswith("file:") else bare_url(item.file.url)
 
 
 def own_reasons(plan: Plan, item: PlanItem) -> list[str]:
@@ -120,7 +130,8 @@ def _total(items: Sequence[PlanItem]) -> list[str]:
 
 def plan_lines(plan: Plan, *, kept: bool = True) -> list[str]:
     """The readable plan: one row a package (action, version, from where, wheel or build, size), then the reasons."""
-    shown = [item for item in plan.items if kept or item.action != "keep"]
+    planned = [item for item in plan.items if kept or item.action != "keep"]
+    shown = [*planned, *plan.loose]
     if not shown:
         return ["Nothing to do: everything asked for is there."]
     rows = [("", "package", "version", "what", "size", "from")]
@@ -130,17 +141,17 @@ def plan_lines(plan: Plan, *, kept: bool = True) -> list[str]:
         kind = kind or ("installed" if item.action == "keep" else "source")
         version = item.version
         if item.action in ("replace", "build") and item.installed_version:
-            version = f"{item.installed_version} -> {item.version}"
+            version = f"{item.installed_version} -> {item.version or '?'}"
         size = "" if item.action == "keep" else size_words(item.file.size if item.file else None)
-        rows.append((marks[item.action], item.name, version, kind, size, _where(item)))
+        rows.append((marks[item.action], _name(item), version or "?", kind, size, _where(item)))
     lines = table(rows)
     lines.append("")
-    lines.extend(_total(shown))
+    lines.extend(_total(planned))
     lines.append("Why:")
     for item in shown:
         reasons = own_reasons(plan, item)
         if reasons:
-            lines.append(f"  {item.name}: " + "; ".join(reasons))
+            lines.append(f"  {_name(item)}: " + "; ".join(reasons))
     if plan.choice is not None and plan.choice.because:
         lines.append("")
         lines.append(f"Torch comes from {plan.choice.family} ({bare_url(plan.choice.index_url)}):")

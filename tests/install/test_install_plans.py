@@ -167,6 +167,48 @@ def test_recipes_that_only_come_along_steer_torch_too(plan: Plan) -> None:
     assert_clean(envelope, ("gfx942",))
 
 
+def test_what_only_its_build_tells_has_rows_too(plan: Plan, tmp_path: Path) -> None:
+    """A repository, an editable project and a folder without a name: at the end, without what nobody knows yet."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/pyproject.toml").write_text(
+        '[project]\nname = "My_Project"\nversion = "1"\ndependencies = ["einops"]\n'
+    )
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/setup.py").write_text("from setuptools import setup\nsetup(name='computed')\n")
+    repository = "git+https://me:secret@h.example/x/y.git@v1"
+    words = ("torch", "-e", "./project", "./old", repository, f"{repository}#egg=Egg_Name", f"zed @ {repository}")
+    code, envelope = plan(*words, gfx="gfx942", rocm="6.4")
+    assert (code, envelope["errors"]) == (0, [])
+    rows = envelope["result"]["plan"]
+    loose = [row for row in rows if not row["version"]]
+    assert rows[-5:] == loose and {row["name"] for row in loose} == {"my-project", "", "egg-name", "zed"}
+    assert {"torch", "einops"} <= {row["name"] for row in rows}
+    for row in loose:
+        repository_row = row["origin"] == "url"
+        assert row["url"] == ("git+https://h.example/x/y.git@v1" if repository_row else None)
+        assert row["action"] == "build" and row["direct"] and row["because"]
+        assert [row[key] for key in ("index", "sha256", "size", "filename", "recipe", "installed_version")] == [None] * 6
+    assert "secret" not in json.dumps(envelope["result"])
+
+
+def test_a_constraint_that_names_a_cuda_wheel_is_read_as_its_version(plan: Plan, tmp_path: Path) -> None:
+    wheel = "torch-2.8.0%2Bcu128-cp312-cp312-linux_x86_64.whl"
+    (tmp_path / "c.txt").write_text(f"torch @ https://me:secret@h.example/{wheel}\n")
+    for words in (("torch",), ("accelerate",)):
+        code, envelope = plan(*words, "-c", "c.txt", gfx="gfx942", rocm="6.4")
+        assert (code, versions(envelope)["torch"]) == (0, "2.8.0+rocm6.4")
+        [note] = [note for note in envelope["result"]["notes"] if "c.txt:1" in note]
+        assert "read as torch==2.8.0" in note and "secret" not in note
+
+
+def test_a_version_that_no_index_has_is_told_as_that(plan: Plan) -> None:
+    code, envelope = plan("torch==99", gfx="gfx942", rocm="6.4")
+    [error] = envelope["errors"]
+    assert (code, error["code"]) == (40, 40)
+    assert error["message"].startswith("no stable index has a ROCm build of torch==99: there are ROCm builds of torch 2.14.1, ")
+    assert "2.9.1+rocm6.4" in error["hint"]
+
+
 def test_usage_errors_are_envelopes_too(plan: Plan) -> None:
     code, envelope = plan("--no-such-option")
     assert code == 2
