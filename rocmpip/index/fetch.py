@@ -17,7 +17,7 @@ from rocmpip.index.pool import Pool
 from rocmpip.index.response import Response
 from rocmpip.index.wire_errors import Malformed, WireError
 from rocmpip.model.errors import NetworkError
-from rocmpip.model.redact import redact
+from rocmpip.model.redact import EXAMPLE, redact
 
 _T = TypeVar("_T")
 _AGAIN = frozenset((429, 500, 502, 503, 504, 520, 524, 527))
@@ -267,5 +267,5 @@ def _unauthorised(subject: str, address: Address, *, sent: bool) -> NetworkError
         f"{address.authority} wants {'other ' if sent else ''}credentials for {subject}",
         why=f"HTTP 401 for {redact(address.url)}"
         + (": the ones from the index URL, netrc or keyring were refused" if sent else ""),
-        hint="put them into the index URL (https://user:password@host/…), a netrc file, or keyring",
+        hint=f"put them into the index URL (https://{EXAMPLE}host/…), a netrc file, or keyring",
     )

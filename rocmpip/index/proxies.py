@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from rocmpip.index.address import Address, parse_address, split_userinfo
 from rocmpip.index.wire_errors import ConnectFailed
+from rocmpip.model.redact import EXAMPLE
 
 _SOCKS_PORT = 1080
 
@@ -40,7 +41,7 @@ def parse_proxy(url: str) -> Proxy:
         raise ConnectFailed(
             f"the proxy's URL cannot be used: {problem}",
             final=True,
-            hint="proxies are http://, https:// or socks5://[user:password@]host:port",
+            hint=f"proxies are http://, https:// or socks5://[{EXAMPLE}]host:port",
         ) from None
     return Proxy(scheme, address, userinfo)
 

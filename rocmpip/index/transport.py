@@ -23,6 +23,7 @@ from rocmpip.index.proxies import Proxy
 from rocmpip.index.response import Response
 from rocmpip.index.tls import Tls
 from rocmpip.index.wire_errors import ConnectFailed, Cut, Malformed, Stalled, TlsFailed, WireError
+from rocmpip.model.redact import EXAMPLE
 
 _AGENT = f"rocmpip/{__version__}".encode()
 
@@ -169,7 +170,7 @@ def _refusal(proxy: Proxy, text: str) -> ConnectFailed:
     return ConnectFailed(
         f"the proxy {proxy.address.authority} refuses the connection (HTTP {status})",
         final=status < "500",
-        hint="the proxy wants credentials: http://user:password@host:port" if status == "407" else "",
+        hint=f"the proxy wants credentials: http://{EXAMPLE}host:port" if status == "407" else "",
     )
 
 

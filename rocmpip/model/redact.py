@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+EXAMPLE = "<user>:<password>@"
+"""How our own advice writes credentials in a URL: they are nobody's, and stay readable."""
+
 # Matches user:password@ or token@ between :// and the host. Greedy up to the last @ before a slash or space, since
-# people paste passwords with an unescaped @.
-_USERINFO = re.compile(r"(?P<scheme>[a-z][a-z0-9+.\-]*://)[^/\s'\"<>]*@", re.IGNORECASE)
+# people paste passwords with an unescaped @, a quote or a bracket.
+_USERINFO = re.compile(rf"(?P<scheme>[a-z][a-z0-9+.\-]*://)(?!\[?{re.escape(EXAMPLE)})[^/\s]*@", re.IGNORECASE)
 _QUERY = re.compile(
     r"(?P<key>[?&](?:token|access_token|api_key|apikey|key|password|passwd|secret|sig|signature|x-amz-[a-z-]+)=)[^&\s'\"#]+",
     re.IGNORECASE,

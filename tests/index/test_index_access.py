@@ -377,7 +377,7 @@ def test_a_proxy_that_refuses(proxy: Proxy, make_client: Make) -> None:
     with pytest.raises(NetworkError) as caught:
         make_client(proxy=proxy.url).page("https://index.example/simple", "six")
     assert "HTTP 407" in caught.value.why
-    assert "user:password" in caught.value.hint
+    assert "<user>:<password>@" in caught.value.hint
     assert len(proxy.seen) == 1
 
 
