@@ -180,25 +180,30 @@ def rocm_environment(context: Context, choice: FamilyChoice | None) -> dict[str,
 def rocm_page(choice: FamilyChoice, context: Context, client: Pages) -> Route:
     """``rocm`` is an sdist whose setup.py looks at the GPU: its page holds our static metadata, narrowed to the target GPUs."""
     from rocmpip.app.policy import version_of
-    from rocmpip.plan.family import rocm_metadata
     from rocmpip.router.alias import virtual_wheel
 
     page = client.page(choice.index_url, "rocm")
     if isinstance(page, Absent):
         return Route("rocm", "family", because=f"{choice.family} has no rocm package")
     pin = choice.pins.get("rocm", "")
-    targets = context.platform.gfx_targets
     synthetic: list[Synthetic] = []
     for version in sorted({v for file in page.files if (v := version_of(file.filename)) is not None}):
         if pin and version != Version(pin):
             continue
         if not pin and (version.is_prerelease or version.release[:2] != choice.rocm.minor):
             continue
-        # A post-release may mend rocm alone: then its parts have no release of that version.
-        has = _parts(choice, targets, client) if version.is_postrelease else None
-        metadata = rocm_metadata(str(version), gfx=targets, style=rocm_style(context, choice), has=has)
-        synthetic.append(virtual_wheel("rocm", str(version), metadata))
+        synthetic.append(virtual_wheel("rocm", str(version), rocm_static(version, choice, context, client)))
     return Route("rocm", "family", synthetic=tuple(synthetic), because="static metadata, device packages of this GPU only")
+
+
+def rocm_static(version: Version, choice: FamilyChoice, context: Context, client: Pages) -> bytes:
+    """The metadata of ``rocm`` at ``version`` for the target GPUs, without a build of it."""
+    from rocmpip.plan.family import rocm_metadata
+
+    targets = context.platform.gfx_targets
+    # A post-release may mend rocm alone: then its parts have no release of that version.
+    has = _parts(choice, targets, client) if version.is_postrelease else None
+    return rocm_metadata(str(version), gfx=targets, style=rocm_style(context, choice), has=has)
 
 
 def _parts(choice: FamilyChoice, targets: Sequence[str], client: Pages) -> dict[str, tuple[str, ...]]:

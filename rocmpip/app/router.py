@@ -92,8 +92,9 @@ def _open(env: Mapping[str, str], port: int, *, tell: Callable[[Asked], None]) -
     policy = standalone_policy(context, client)
     try:
         seen = WithDevices(client, lambda: policy, told=say.warning)
-        with Router(policy.route, seen, port=port, tell=tell, metadata=seen.metadata_for) as router:
+        with Router(policy.route, seen, port=port, tell=tell, metadata=seen.metadata_for, tells=seen.tells) as router:
             yield router, context
+            seen.end()
     finally:
         client.close()
 

@@ -31,14 +31,16 @@ class Files:
         stream: bool,
         hollow: bool,
         metadata: Callable[[File, str], bytes] | None = None,
+        tells: Callable[[File], bool] | None = None,
     ) -> None:
         """``root``: the URL below which file links live, with a slash at its end. ``stream``: hand on files with credentials.
-        ``hollow``: answer for wheels with their metadata alone. ``metadata``: of a file for a user agent, else the client's."""
+        ``hollow``: answer for wheels with their metadata alone. ``metadata``: of a file for a user agent, else the client's. ``tells``: files, sources too, for which it is always asked."""
         self._client = client
         self._root = root
         self._stream = stream
         self._hollow = hollow
         self._metadata = metadata or (lambda file, agent: client.metadata(file))
+        self._tells = tells
         self._lock = threading.Lock()
         self._known: dict[str, File | Synthetic] = {}
 
@@ -51,8 +53,9 @@ class Files:
         if self._hollow and is_wheel(file.filename) and self._client.secure(file.url):
             # The page may not promise a hash or size that the hollow wheel has not.
             return Entry(replace(file, hashes={}, size=None), self._link(file.url, file), file.core_metadata or "")
-        if self._streamed(file):
-            metadata = "" if file.core_metadata is None and is_wheel(file.filename) else file.core_metadata
+        ours = self._tells is not None and self._tells(file)
+        if ours or self._streamed(file):
+            metadata = "" if ours or (file.core_metadata is None and is_wheel(file.filename)) else file.core_metadata
             return Entry(file, self._link(file.url, file), metadata)
         if file.core_metadata is None and is_wheel(file.filename) and self._client.secure(file.url):
             # Its metadata by range reads costs kilobytes; without it a dry run would download the wheel.

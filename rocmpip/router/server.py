@@ -59,7 +59,7 @@ class Router:
     only plans (gigabytes of torch). ``file_of`` has the true hashes; nothing may be installed from such a router.
 
     ``tell`` is called with each record as it is made, in the thread that made it. ``metadata`` may give a file other metadata
-    than the client's, for the user agent that asks.
+    than the client's, for the user agent that asks; ``tells`` says for which files it is asked in any case.
 
     Use it as a context manager, or call ``start`` and ``close``.
     """
@@ -76,6 +76,7 @@ class Router:
         hollow: bool = False,
         tell: Callable[[Asked], None] | None = None,
         metadata: Callable[[File, str], bytes] | None = None,
+        tells: Callable[[File], bool] | None = None,
     ) -> None:
         if token is not None and not _TOKEN.match(token):
             raise UsageError("the router's token must have at least 16 letters, digits, - or _")
@@ -87,6 +88,7 @@ class Router:
         self._hollow = hollow
         self._tell = tell
         self._metadata = metadata
+        self._tells = tells
         self._answers: Once[str, _Answer] = Once()
         self._lock = threading.Lock()
         self._asked: list[Asked] = []
@@ -107,7 +109,12 @@ class Router:
             ) from None
         self._server = server
         self._files = Files(
-            self._client, f"{self._root}files/", stream=self._stream, hollow=self._hollow, metadata=self._metadata
+            self._client,
+            f"{self._root}files/",
+            stream=self._stream,
+            hollow=self._hollow,
+            metadata=self._metadata,
+            tells=self._tells,
         )
         server.start()
         return self

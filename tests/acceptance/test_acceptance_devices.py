@@ -74,14 +74,33 @@ def test_uv_behind_the_router(env: dict[str, str], venv: Callable[..., Path], tm
     assert_kernels(python)
 
 
-def test_a_pip_that_cannot_be_told_is_told_what_to_ask_for(
+@pytest.mark.parametrize("version", ["23.3.2", "25.3", "26.3"])
+def test_a_pip_of_ones_own_behind_the_router(
+    version: str, env: dict[str, str], venv: Callable[..., Path], pip_path: Callable[[str], Path]
+) -> None:
+    """Told by torch's metadata or, where that is compared with the wheel's, by the metadata of rocm's source."""
+    python = venv()
+    shutil.copytree(pip_path(version), site_packages(python), dirs_exist_ok=True)
+    done = rocmpip("run", "--", str(python), "-m", "pip", "install", "accelerate", env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ask for" not in done.stderr
+    assert_kernels(python)
+    check = subprocess.run([python, "-m", "pip", "check"], env=env, capture_output=True, text=True, check=False)
+    assert check.returncode == 0, check.stdout
+
+
+def test_rocm_by_itself_brings_no_kernels_of_torch(
     env: dict[str, str], venv: Callable[..., Path], pip_path: Callable[[str], Path]
 ) -> None:
+    """And where rocm is there already nothing is asked about it, so its owner is told what to ask for."""
     python = venv()
     shutil.copytree(pip_path("26.3"), site_packages(python), dirs_exist_ok=True)
-    done = rocmpip("run", "--", str(python), "-m", "pip", "install", "accelerate", env=env)
-    assert done.returncode == 0, done.stderr
-    assert "ask for torch[device-gfx1031]" in done.stderr
+    done = rocmpip("run", "--", str(python), "-m", "pip", "install", "rocm[libraries]==7.14.0", env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not any(name.startswith(("torch", "amd-torch", "rocm-sdk-device")) for name in installed(python))
+    done = rocmpip("run", "--", str(python), "-m", "pip", "install", "torch", env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("ask for torch[device-gfx1031]") == 1
     done = rocmpip("run", "--", str(python), "-m", "pip", "install", "torch[device-gfx1031]", env=env)
     assert done.returncode == 0, done.stderr
     assert_kernels(python)
