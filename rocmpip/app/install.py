@@ -128,9 +128,9 @@ def ours_to_tell(session: Session, problem: RocmpipError) -> bool:
     """True when the error is about the torch family, a recipe or a CUDA package; plain conflicts are pip's to tell."""
     from rocmpip.app.plain import asks_for_ours
 
-    if isinstance(problem, InputError):
-        return False
     names = set(getattr(problem, "names", ()))
+    if isinstance(problem, InputError) and not names:
+        return False
     if not names:
         return asks_for_ours(session) or session.policy.family.made is not None or bool(session.policy.held)
     context = session.context

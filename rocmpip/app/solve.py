@@ -218,11 +218,13 @@ def _with_family_hashes(line: RequirementLine, policy: Policy, notes: list[str],
         return line
     told = f"{line.text.partition(' ')[0]} ({line.origin})"
     if required:
-        raise InputError(
+        problem = InputError(
             f"none of the hashes of {told} is that of a ROCm build",
             why=f"{choice.family} has other files than the index that the hashes were taken from",
             hint="lock again for this machine (rocmpip lock), or leave --require-hashes and torch's hashes out",
         )
+        problem.names = {line.name}  # type: ignore[attr-defined]
+        raise problem
     notes.append(f"{told}: its hashes are of no ROCm build and do not count; its file is checked against {choice.family}'s own")
     return replace(line, hashes=tuple(sorted(offered)))
 

@@ -11,7 +11,7 @@ from rocmpip.index.blobs import BlobCache, key
 from rocmpip.index.download import local_path
 from rocmpip.index.fetch import Fetcher
 from rocmpip.index.wheelmeta import BadWheel, NoRanges, looks_like_metadata, metadata_of, remote_metadata
-from rocmpip.model.errors import NetworkError
+from rocmpip.model.errors import InputError, NetworkError
 from rocmpip.model.filenames import is_wheel
 from rocmpip.model.packages import File
 from rocmpip.model.redact import redact
@@ -159,7 +159,14 @@ class Metadata:
             return beside.read_bytes()
         if not is_wheel(file.filename):
             raise NoMetadata(f"the metadata of {path} is not known", why="it is a source archive: only a build can tell")
-        return self._open_metadata(file, path)
+        try:
+            return self._open_metadata(file, path)
+        except NetworkError as problem:  # no network has a part in it
+            raise InputError(
+                problem.message.replace(redact(file.url), str(path)),
+                why=problem.why,
+                hint="build or fetch the file again, or name another one",
+            ) from None
 
     def _open_metadata(self, file: File, path: Path) -> bytes:
         try:

@@ -106,4 +106,7 @@ def test_all_at_once_with_three_lines(tmp_path: Path) -> None:
 
 
 def test_nothing_missing_is_no_refusal() -> None:
-    refuse_missing(recipe(), ())
+    try:
+        refuse_missing(recipe(), ())
+    except Refused as problem:
+        pytest.fail(f"refused for nothing: {problem}")

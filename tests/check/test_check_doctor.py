@@ -499,7 +499,7 @@ def test_reading_changes_nothing(place: tuple[Path, Path]) -> None:
     home.mkdir()
     env = environment(root, venv, HOME=str(home))
     before = snapshot(home, venv, root)
-    assert rocmpip("doctor", "--for", "vllm", env=env).returncode in (0, 43)
+    assert rocmpip("doctor", "--for", "vllm", env=env).returncode == 0
     assert snapshot(home, venv, root) == before
 
 

@@ -469,5 +469,5 @@ def test_reading_and_running_change_nothing(python: Path, env: dict[str, str], t
     assert done.returncode == 0, done.stdout + done.stderr
     assert "import plain" in done.stdout
     done = rocmpip("verify", "--gfx", "gfx942", "--python", str(python), env={**env, "HOME": str(home)})
-    assert done.returncode in (0, 43)
+    assert (done.returncode, "2 faults in 3 packages" in done.stdout) == (43, True)
     assert snapshot(home, python.parent.parent) == before

@@ -106,12 +106,20 @@ def test_the_node_is_what_its_file_says(tmp_path: Path) -> None:
 
 @given(st.integers(1, 1000), st.integers(-5, 2000), st.integers(-5, 2000))
 def test_spans(size: int, first: int, last: int) -> None:
-    data = bytes(size)
-    for header in (f"bytes={first}-{last}", f"bytes={first}-", f"bytes=-{last}", "bytes=-", "lines=1-2", "bytes=1-2,4-5"):
+    """As a slice of the bytes would be; None for what is no single range. Beyond the end the first is past the last."""
+    for header in ("bytes=-", "lines=1-2", "bytes=1-2,4-5", "bytes=", ""):
+        assert _span(header, size) is None
+    places = range(size)
+    for header, expected in (
+        (f"bytes={first}-{last}", places[first : last + 1] if first >= 0 and last >= 0 else None),
+        (f"bytes={first}-", places[first:] if first >= 0 else None),
+        (f"bytes=-{last}", (places[-last:] if last else places[size:]) if last >= 0 else None),
+    ):
         span = _span(header, size)
-        if span is not None and span[0] < size and span[1] >= span[0]:
-            assert 0 <= span[0] <= span[1] < size
-            assert len(data[span[0] : span[1] + 1]) == span[1] - span[0] + 1
+        if expected is None:
+            assert span is None, header
+        else:
+            assert span is not None and list(range(span[0], span[1] + 1)) == list(expected), header
 
 
 def test_a_clean_environment_keeps_what_has_nothing_to_do_with_it() -> None:

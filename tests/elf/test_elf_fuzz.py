@@ -24,11 +24,18 @@ PACKED = [compressed(bundle({"gfx90a": b"q" * 300}), version=v, method=m) for v 
 
 
 def read_all(data: bytes) -> None:
-    """Everything the room can do with bytes. Only ElfError may come out."""
-    for reader in (code_objects, needed, undefined_symbols):
+    """Everything the room can do with bytes. Only ElfError may come out, and both ways to the code objects agree."""
+    report = examine_source(BytesSource(data), "x")
+    assert (report.path, report.size) == ("x", len(data))
+    for reader in (needed, undefined_symbols):
         with contextlib.suppress(ElfError):
             reader(data)
-    examine_source(BytesSource(data), "x")
+    try:
+        found = code_objects(data)
+    except ElfError as problem:
+        assert str(problem)
+    else:
+        assert report.problem or tuple(found) == report.code_objects
 
 
 @QUICK

@@ -63,11 +63,10 @@ class Target:
         assert done.returncode == 0, done.stdout + done.stderr
         return done
 
-    def json(self, *words: str, code: int | None = 0, timeout: float = 120, **env: str) -> dict[str, Any]:
-        """The envelope of ``install --json WORDS``; ``code`` None takes any."""
+    def json(self, *words: str, code: int = 0, timeout: float = 120, **env: str) -> dict[str, Any]:
+        """The envelope of ``install --json WORDS``, which ends with ``code``."""
         told = envelope(self.run("install", "--json", *words, timeout=timeout, **env))
-        if code is not None:
-            assert (told["errors"][0]["code"] if told["errors"] else 0) == code, told["errors"]
+        assert (told["errors"][0]["code"] if told["errors"] else 0) == code, told["errors"]
         return told
 
     def plan(self, *words: str, **env: str) -> dict[str, str]:

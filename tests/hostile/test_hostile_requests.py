@@ -128,9 +128,15 @@ def test_hash_mode(target: Target) -> None:
     assert target.torch() == "2.9.1+rocm6.4"
     target.fresh()
     wrong = right.replace(rows[0]["sha256"], "0" * 64)
-    target.json("--require-hashes", "-r", target.file("wrong.txt", wrong), code=None)
-    done = target.run("install", "--require-hashes", "-r", "wrong.txt")
-    assert done.returncode in (1, 40) and target.installed() == {}
+    words = ("--require-hashes", "-r", target.file("wrong.txt", wrong))
+    error = target.json(*words, code=1)["errors"][0]
+    assert error["message"].startswith("none of the hashes of torch==2.9.1+rocm6.4 (wrong.txt:1) is that of a ROCm build")
+    done = target.run("install", *words)
+    assert done.returncode == 1 and "none of the hashes of torch" in done.stderr and target.installed() == {}
+    other = right.replace(rows[-1]["sha256"], "0" * 64)
+    words = ("--require-hashes", "-r", target.file("other.txt", other))
+    assert rows[-1]["name"] in target.json(*words, code=40)["errors"][0]["message"]
+    assert target.run("install", *words).returncode == 1 and target.installed() == {}
     einops = next(row for row in target.json("--dry-run", "einops")["result"]["plan"])
     text = f"torch==2.9.1\neinops==0.8.1 --hash=sha256:{einops['sha256']}\n"
     error = target.json("-r", target.file("missing.txt", text), code=1)["errors"][0]
@@ -173,7 +179,10 @@ def test_a_wheel_given_by_hand_is_checked(target: Target) -> None:
     """A local file with the hash of another: nothing of it is installed."""
     wheel = next(artifact for artifact, _ in target.replica.simple.projects["einops"] if "0.8.1" in artifact.filename)
     target.file(wheel.filename, wheel.content[:200])
-    target.json(f"./{wheel.filename}", code=None)
+    error = target.json(f"./{wheel.filename}", code=1)["errors"][0]
+    assert f"{wheel.filename} cannot be used: it is no wheel" in error["message"] and error["hint"]
+    done = target.run("install", f"./{wheel.filename}")
+    assert done.returncode == 1 and "einops" in done.stderr
     assert "einops" not in target.installed()
     target.file(wheel.filename, wheel.content)
     digest = hashlib.sha256(wheel.content).hexdigest()

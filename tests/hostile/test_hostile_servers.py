@@ -101,7 +101,7 @@ def test_hosts_in_trouble(target: Target, host: str, status: int) -> None:
     site: Site = getattr(target.replica, host)
     site.failures["/"] = status
     done = target.run("install", "torch", "einops", *QUICK)
-    assert done.returncode in (1, 42)
+    assert done.returncode == 42
     assert site.url in done.stdout + done.stderr
     assert target.torch() in ("", "2.9.1+rocm6.4")
     target.replica.forget()
@@ -142,7 +142,7 @@ def test_a_torch_wheel_that_is_another(target: Target, answers: Callable[[Answer
         target.ok("install", "-q", "torch==2.8.0")
     answers(lambda site, path: (200, "x/y", WHEELS[kind]) if site is target.replica.download and _torch_wheel(path) else None)
     done = target.run("install", "torch==2.9.1", *QUICK)
-    assert done.returncode in (1, 42)
+    assert done.returncode == 1
     assert "torch" in done.stderr and target.replica.download.url in done.stderr
     assert target.torch() == before and not target.half_done()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.target import Target, run_raw
+from tests.support.other_python import make_other_python
 
 pytestmark = pytest.mark.pip
 
@@ -119,23 +120,42 @@ def test_another_user_is_refused_by_the_router(target: Target, tmp_path: Path) -
         client.close()
 
 
-def _interpreters(version: str) -> list[str]:
-    found = shutil.which(f"python{version}")
-    versions = sorted(Path(PYENV, "versions").glob(f"{version}.*/bin/python{version}"))
-    return [*map(str, versions), *([found] if found else [])]
+def _interpreters() -> dict[str, str]:
+    """Version → interpreter that runs, of every Python here that is not too old; our own at least."""
+    found = {".".join(map(str, sys.version_info[:2])): sys.executable}
+    for version in ("3.10", "3.11", "3.12", "3.13", "3.14"):
+        places = [*map(str, sorted(Path(PYENV, "versions").glob(f"{version}.*/bin/python{version}"))), f"python{version}"]
+        place = next((place for place in places if _runs(place)), None)
+        if place is not None:
+            found.setdefault(version, place)
+    return found
 
 
 def _runs(python: str) -> bool:
-    return subprocess.run([python, "-c", ""], capture_output=True, timeout=30, check=False).returncode == 0
+    try:
+        return subprocess.run([python, "-c", ""], capture_output=True, timeout=30, check=False).returncode == 0
+    except OSError:
+        return False
 
 
-@pytest.mark.parametrize("version", ["3.10", "3.12", "3.13"])
-def test_other_pythons(target: Target, version: str) -> None:
-    """Targets of another Python than ours, where this machine has one that runs."""
-    python = next((place for place in _interpreters(version) if _runs(place)), sys.executable)
-    target.fresh(python)
+PYTHONS = _interpreters()
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_pythons_of_this_machine(target: Target, version: str) -> None:
+    target.fresh(PYTHONS[version])
+    rows = target.json("--dry-run", "torch")["result"]["plan"]
+    assert f"-cp{version.replace('.', '')}-" in rows[0]["filename"]
     target.ok("install", "-q", "torch", "einops")
     assert target.torch() == "2.9.1+rocm6.4"
+
+
+@pytest.mark.parametrize("version", ["3.10.14", "3.12.4", "3.13.1", "3.14.0"])
+def test_other_pythons(target: Target, tmp_path: Path, version: str) -> None:
+    """Whatever runs rocmpip, the plan is for the target's Python."""
+    target.python = make_other_python(tmp_path / "other", version)
+    rows = target.json("--dry-run", "torch", "einops", ROCMPIP_ROCM="7.2")["result"]["plan"]
+    assert rows[0]["name"] == "torch" and f"-cp{''.join(version.split('.')[:2])}-" in rows[0]["filename"]
 
 
 PIPS = ["23.3.2", "24.3.1", "25.3", "26.3", *(["23.0.1"] if sys.version_info < (3, 12) else [])]

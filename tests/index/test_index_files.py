@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rocmpip.index.client import Client, Limits, NoMetadata
-from rocmpip.model.errors import NetworkError
+from rocmpip.model.errors import InputError, NetworkError
 from rocmpip.model.packages import File
 from tests.index.index_server import Raw, Reply, Site, sha256, wheel
 
@@ -93,8 +93,11 @@ def test_an_sdist_has_no_metadata_and_a_broken_wheel_says_so(site: Site, make_cl
 def test_metadata_of_local_files(tmp_path: Path, make_client: Make) -> None:
     (tmp_path / NAME).write_bytes(WHEEL)
     assert make_client().metadata(File(NAME, (tmp_path / NAME).as_uri())) == METADATA
-    with pytest.raises(NetworkError, match="cannot be read"):
-        make_client().metadata(File("x-1-py3-none-any.whl", (tmp_path / "x-1-py3-none-any.whl").as_uri()))
+    for name, word in (("x-1-py3-none-any.whl", "cannot be read"), ("y-1-py3-none-any.whl", "cannot be used")):
+        (tmp_path / "y-1-py3-none-any.whl").write_bytes(WHEEL[:100])
+        with pytest.raises(InputError, match=word) as caught:
+            make_client().metadata(File(name, (tmp_path / name).as_uri()))
+        assert str(tmp_path / name) in caught.value.message and caught.value.hint
 
 
 # Downloads

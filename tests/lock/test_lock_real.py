@@ -195,12 +195,19 @@ def test_json_is_one_envelope_for_success_and_failure(lock: Lock) -> None:
     assert failed["errors"][0]["code"] == 40
 
 
-@pytest.mark.parametrize("words", [("-e", "."), ("git+https://example.invalid/a.git",), ()])
-def test_what_cannot_be_locked_is_refused(lock: Lock, tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("-e", "."), 1, "'.' (command line) cannot be locked"),
+        (("git+https://example.invalid/a.git",), 1, "'git+https://example.invalid/a.git' (command line) cannot be locked"),
+        ((), 2, "nothing to lock"),
+    ],
+)
+def test_what_cannot_be_locked_is_refused(lock: Lock, tmp_path: Path, words: tuple[str, ...], code: int, told: str) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\nname="x"\nversion="1"\n')
     done = lock(*words, gfx="", rocm="")
-    assert done.returncode in (1, 2)
-    assert done.stderr
+    assert (done.returncode, done.stdout) == (code, "")
+    assert f"ERROR: {told}" in done.stderr and "next: " in done.stderr
 
 
 def test_files_without_hashes_are_downloaded_after_saying_so(lock: Lock) -> None:

@@ -93,8 +93,10 @@ def test_arch_lists_are_complete_and_forced(name: str) -> None:
         gfx=("gfx90a", "gfx942"), rocm=parse_rocm("7.2"), torch="2.12.0", python="3.12", rocm_path="/opt/rocm"
     )
     resolved = BOOK.resolve(name, recipe.tested or "1.0", context)
-    for value in resolved.env:
-        if value.key in _arch_keys(name):
-            assert "gfx90a" in value.value
-            assert "gfx942" in value.value
-            assert value.force
+    arch = [value for value in (*resolved.env, *resolved.config_settings) if value.key in _arch_keys(name)]
+    dropped = {key for clause in recipe.clauses if clause.when.backend for key in clause.drop}
+    assert arch or _arch_keys(name) <= dropped, "the recipe knows such variables and sets none for two GPUs"
+    for value in arch:
+        assert "gfx90a" in value.value
+        assert "gfx942" in value.value
+        assert value.force or value in resolved.config_settings
