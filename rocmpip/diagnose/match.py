@@ -154,7 +154,10 @@ def diagnose(lines: Iterable[tuple[int, str]], book: RuleBook, context: MachineC
         before = text.rstrip() if not probe and 50 < len(text) < 160 else ""
     ends_well = outcome.ends_well
     context = context if context.package else replace(context, package=outcome.package)
-    findings = [_finding(rule, search.hits, context, ends_well) for rule in book.rules if _holds(rule, search.hits, context)]
+    held = [rule for rule in book.rules if _holds(rule, search.hits, context)]
+    if ends_well or any(rule.confidence != CONFIDENCE[0] for rule in held):
+        held = [rule for rule in held if not rule.guess]
+    findings = [_finding(rule, search.hits, context, ends_well) for rule in held]
     findings.sort(key=_order)
     unique: dict[str, Finding] = {}
     for one in findings:

@@ -24,7 +24,7 @@ LARGEST = 1024 * 1024
 """Bytes of a rule file, at most."""
 _TEXTS = ("kind", "family", "cause", "source")
 _LISTS = ("line", "also", "unless", "differs", "fix")
-_SWITCHES = ("success", "probes")
+_SWITCHES = ("success", "probes", "guess")
 _WHEN: Mapping[str, type] = {"gfx": list, "wsl": bool, "container": bool}
 _KEYS = frozenset((*_TEXTS, *_LISTS, *_SWITCHES, "when", "weight", "confidence"))
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -52,6 +52,8 @@ class Rule:
     """True: holds in a log that ends well, too."""
     probes: bool
     """True: looks at the lines of a configure script's probes, too."""
+    guess: bool
+    """True: holds only in a log that ends badly and of which no other rule knows more than a guess."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,7 @@ def _rule(row: Mapping[str, Any], where: str, book: _Book) -> Rule:
         source=row["source"],
         success=row.get("success", False),
         probes=row.get("probes", False),
+        guess=row.get("guess", False),
     )
 
 

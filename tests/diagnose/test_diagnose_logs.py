@@ -74,6 +74,47 @@ def test_an_unknown_failure_is_unknown_and_the_lines_worth_reading_are_shown() -
     assert found.worth == ((31, "ValueError: the flux is not capacitated"),)
 
 
+@pytest.mark.parametrize(
+    ("line", "family"),
+    [
+        ("RuntimeError: HIP error: unspecified launch failure", "gpu-arch"),
+        ("RuntimeError: HIPBLAS_STATUS_EXECUTION_FAILED when calling hipblasSgemm", "gpu-arch"),
+        ("MIOpen Error: /src/ocl/tensor.cpp:12: wrong stride", "gpu-arch"),
+        ("kfd: failed to create the queue", "device-access"),
+        ("configure: error: cannot locate the hip runtime of ROCm", "toolkit-discovery"),
+        ("clang++: error: no input for gfx942", "toolkit-version"),
+        ("csrc/a_hip.hip:12:3: error: expected ';' after expression", "package-limits"),
+        ("poetry: version solving failed.", "resolver"),
+        ("curl: (56) recv failure: torch-2.9.1-cp312-none-any.whl", "download"),
+        ("Radeon card, but: cuDNN is not available", "wrong-build"),
+        ("hiprtc: Error: no such header", "jit-headers"),
+        ("ROCm under WSL2: the GPU is Not there", "wsl"),
+    ],
+)
+def test_what_no_rule_knows_is_guessed_by_family(line: str, family: str) -> None:
+    found = told(f"step 1\n{line}\nerror: subprocess-exited-with-error\n")
+    assert [(one.family, one.confidence) for one in found.findings][:1] == [(family, "low")]
+    assert told(f"{line}\nSuccessfully installed torch-2.9.1+rocm6.4\n").findings == (), "a log that ends well"
+    sure = "a.hip:1:10: fatal error: 'cmath' file not found"
+    assert {one.confidence for one in told(f"{line}\n{sure}\n").findings} <= {"high", "medium"}, "a cause that is known"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "src/main.c:12:3: error: expected ';' after expression",
+        "error[E0308]: mismatched types",
+        "npm ERR! code ELIFECYCLE",
+        "AssertionError: 3 != 4",
+        "CMake Error at CMakeLists.txt:3 (message): no flux",
+        "collect2: error: ld returned 1 exit status",
+        "mysql: connection to server failed",
+    ],
+)
+def test_failures_that_are_not_ours_stay_unknown(line: str) -> None:
+    assert told(f"step 1\n{line}\nmake: *** [all] Error 2\n").findings == ()
+
+
 def test_the_confusable_ones_are_told_apart() -> None:
     cuda_home = "OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.\n"
     assert first("torch.__version__  = 2.9.1+rocm6.4\n" + cuda_home) == "rocm-toolkit-not-found"
