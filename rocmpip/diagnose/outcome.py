@@ -39,6 +39,7 @@ _PROBE = re.compile(
 # What CMake itself says in such a line is no probe's fault.
 _VERDICT = re.compile(
     r"-- Configuring incomplete|-- ROCM_PATH environment variable is not set|-- The (?:HIP|CXX|C) compiler identification is unknown"
+    r"|-- Check for working HIP compiler: [^\n]{0,300} broken"
 )
 _OPENS = re.compile(r"configure:\d+: |Run Build Command\(s\):|Performing C\w* SOURCE FILE Test")
 _CLOSES = re.compile(
