@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 _GOOD = re.compile(
-    r"\s{0,8}(?:Successfully (?:installed|built|tagged|uninstalled)\b|Build (?:succeeded|successful|completed?)\b|BUILD SUCCESSFUL"
+    r"\s{0,8}(?:Successfully (?:installed|built|tagged|uninstalled)\b|Build (?:succeeded|successful|completed?|finished)\b|BUILD SUCCESS"
     r"|Installed \d+ packages?|Finished (?:`|dev|release|processing dependencies)|Created wheel for |Stored in directory: "
     r"|=+ [^=]{0,100}\d+ passed[^=]{0,100} =+|-- Build files have been written|INFO: Build completed successfully"
-    r"|\[100%\] Built target|exporting to image|naming to |writing image |Install the project|All checks passed"
+    r"|\[ ?100%\] (?:Built target|Linking )|-- (?:Installing|Up-to-date): |\+ [\w.-]{1,80}==\S|\*\*\* Created \S{1,200}\.whl|Wrote \S{1,200}\.whl"
+    r"|Writing \S{1,200}\.egg-info$|[Bb]uild successful\b|exit 0$|exporting to image|naming to |writing image |Install the project|All checks passed"
     r"|Building wheel for \S+ (?:\([^)]{1,40}\))?(?:: finished with status 'done'| \.\.\. done)|removing build/bdist"
     r"|Complete!$|Setup complete|done in \d+|exit(?:ed with)? (?:code|status)[ :=]+0\b|test result: ok"
     r"|adding '[^']{1,200}\.dist-info/RECORD'|config\.status: (?:creating|executing) |configure: exit 0)"

@@ -67,6 +67,37 @@ def test_a_build_that_works_has_no_finding(path: Path) -> None:
     assert sure == []
 
 
+NOISE = """\
+checking for nvcc... no
+-- Could NOT find CUDA (missing: CUDA_TOOLKIT_ROOT_DIR)
+-- Could NOT find HIP (missing: HIP_DIR)
+  Policy CMP0146 is not set: The FindCUDA module is removed.
+/opt/rocm/bin/hipcc -Wall -Werror -Wno-error=deprecated --offload-arch=gfx942 -c csrc/error.hip -o error.o
+csrc/error.hip:12:3: warning: unused variable 'undefined_symbol' [-Wunused-variable]
+WARNING: nvcc not found, skipping CUDA extensions
+UserWarning: CUDA initialization: Found no NVIDIA driver on your system.
+test_invalid_device_function_is_reported ... ok
+git submodule update --init done
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "Successfully built x",
+        "[ 100%] Linking CXX shared library libx.so",
+        "[12/12] Linking HIP shared library x.so",
+        "-- Installing: /usr/local/lib/libx.so",
+        " + torch==2.9.1+rocm6.4",
+        "*** Created x-1.0-cp312-cp312-linux_x86_64.whl",
+        "BUILD SUCCESS",
+        "Build finished.",
+    ],
+)
+def test_a_noisy_build_may_end_well_in_many_words(end: str) -> None:
+    assert [one for one in told(NOISE + end + "\n").findings if one.confidence != "low"] == []
+
+
 def test_an_unknown_failure_is_unknown_and_the_lines_worth_reading_are_shown() -> None:
     log = "step 1\n" * 30 + "ValueError: the flux is not capacitated\n" + "error: subprocess-exited-with-error\n"
     found = told(log)
