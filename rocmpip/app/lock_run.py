@@ -165,6 +165,7 @@ def _errand(context: Context, cache: str, subject: tuple[str, ...]) -> Errand:
         pre=request.pre,
         cache=cache,
         subject=subject,
+        catalogue=context.settings.catalogue_path,
     )
 
 

@@ -174,10 +174,9 @@ def resolve_on(
             pre=request.pre,
         )
     )
-    for line in ground.lines:
+    if ground.route is None:
         # Asked before the resolver is even imported: its import takes as long as a page.
-        if line.name and not (line.url or line.path) and ground.route is None and _holds(source.markers, line):
-            source.prefetch(line.name, line.specifier, frozenset(map(normalise, line.extras)))
+        _go_ahead(source, ground.lines, context.settings.catalogue_path, alone=ahead is None)
     from rocmpip.plan.resolve import Options, resolve
 
     found = resolve(
@@ -197,6 +196,20 @@ def resolve_on(
     )
     source.ask_files([pin.candidate for pin in found.pins.values()])
     return found, source.until()
+
+
+def _go_ahead(source: IndexSource, lines: Sequence[RequirementLine], catalogue: Sequence[str], *, alone: bool) -> None:
+    """Have the pages of these requirements fetched; without scouts, those of what they usually need too."""
+    wanted: list[tuple[str, frozenset[str]]] = []
+    for line in lines:
+        if line.name and not (line.url or line.path) and _holds(source.markers, line):
+            extras = frozenset(map(normalise, line.extras))
+            source.prefetch(line.name, line.specifier, extras)
+            wanted.append((line.name, extras))
+    if alone:
+        from rocmpip.catalogue.companions import load_companions
+
+        source.expect(load_companions(catalogue).of(wanted))
 
 
 def _holds(markers: Markers, line: RequirementLine) -> bool:

@@ -124,6 +124,11 @@ class IndexSource:
             if name not in self._listings:
                 self._ask_listing(name)
 
+    def expect(self, names: Iterable[str]) -> None:
+        """Hints at names that nothing has asked for yet, but probably will."""
+        for name in names:
+            self.prefetch(name)
+
     def ask_files(self, candidates: Iterable[Candidate]) -> None:
         """A hint that the ``rows`` of all these will be read. Never waits."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +18,7 @@ from rocmpip.app.lock_client import lock_client
 from rocmpip.app.resolve import IndexSource
 from rocmpip.app.scout_errand import Channel, Errand, Gone, share_of
 from rocmpip.app.scout_rows import EAGER, Packer, pack_problem
+from rocmpip.catalogue.companions import Companions, load_companions
 from rocmpip.index.client import Client
 from rocmpip.model.packages import RequirementLine, normalise
 from rocmpip.plan.gather import Shelf
@@ -34,6 +35,7 @@ def serve(ends: Sequence[tuple[int, int]]) -> None:
     """
     # Ctrl-C is for the maker to tell of; the end of its pipe ends us too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    companions = load_companions()
     mine, theirs = os.pipe(), os.pipe()
     child = os.fork()
     share = 0 if child else 1
@@ -41,7 +43,7 @@ def serve(ends: Sequence[tuple[int, int]]) -> None:
     for end in {*mine, *theirs, *ends[1 - share]} - {reading, writing}:
         os.close(end)
     try:
-        _scout(share, len(ends), Channel(*ends[share]), Channel(reading, writing))
+        _scout(share, len(ends), Channel(*ends[share]), Channel(reading, writing), companions)
     finally:
         if child:
             os.waitpid(child, 0)
@@ -49,7 +51,7 @@ def serve(ends: Sequence[tuple[int, int]]) -> None:
             os._exit(0)
 
 
-def _scout(share: int, shares: int, home: Channel, other: Channel) -> None:
+def _scout(share: int, shares: int, home: Channel, other: Channel, companions: Companions) -> None:
     kind, data = home.read()
     assert kind == "errand"
     errand = _errand(data)
@@ -58,8 +60,9 @@ def _scout(share: int, shares: int, home: Channel, other: Channel) -> None:
         lock_client(errand.index, errand.cache, subject, os.environ) as client,
         Scout(errand, client, home, other, share, shares) as source,
     ):
-        for line in errand.requirements:
-            source.begin(line)
+        wanted = [source.begin(line) for line in errand.requirements]
+        expected = companions if not errand.catalogue else load_companions(errand.catalogue)
+        source.expect(expected.of(one for one in wanted if one))
         source.run()
 
 
@@ -84,14 +87,20 @@ class Scout(IndexSource):
         self._told: list[tuple[object, ...]] = []
         self._open = True
 
-    def begin(self, line: RequirementLine) -> None:
-        """Go ahead with a requirement of the user."""
+    def begin(self, line: RequirementLine) -> tuple[str, frozenset[str]] | None:
+        """Go ahead with a requirement of the user; returns its name and extras if it is one of this target."""
         try:
             holds = self.markers.holds(line.marker)
         except ValueError:
-            return  # told by the resolver
-        if holds and line.name and not (line.url or line.path):
-            self.prefetch(line.name, line.specifier, frozenset(map(normalise, line.extras)))
+            return None  # told by the resolver
+        if not holds or not line.name or line.url or line.path:
+            return None
+        extras = frozenset(map(normalise, line.extras))
+        self.prefetch(line.name, line.specifier, extras)
+        return line.name, extras
+
+    def expect(self, names: Iterable[str]) -> None:
+        super().expect(name for name in names if share_of(name, self._shares) == self._share)  # the other has the table too
 
     def prefetch(self, name: str, text: str = "", extras: frozenset[str] = frozenset()) -> None:
         if share_of(name, self._shares) == self._share:

@@ -106,8 +106,8 @@ class Errand:
     """Folder of the page cache, "" for none."""
     subject: tuple[str, ...]
     """What the metadata in the cache is filed under."""
-    left: frozenset[str] = frozenset()
-    """Names that come from elsewhere: their maker sees to them."""
+    catalogue: tuple[str, ...] = ()
+    """The user's catalogue files."""
 
 
 def send_errand(scouts: Scouts, errand: Errand) -> list[Channel]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from rocmpip.catalogue import rows, tables
+from rocmpip.catalogue import companions, rows, tables
 from rocmpip.catalogue.gfx import SECTION as GFX
 from rocmpip.catalogue.gfx import GfxTable, load_gfx
 from rocmpip.catalogue.roots import roots
@@ -229,6 +229,8 @@ def load(settings: Settings | None = None) -> Catalogue:
         layer = rows.shipped(filename)
         for section in sections:
             merged[section.name] = rows.merge(section, [layer, *overrides], problems)
+    if any(companions.SECTION.name in layer.tables for layer in overrides):
+        companions.merged(overrides, problems)
     rows.told(problems)
     places = roots(chosen.pytorch_url, chosen.amd_7_url, chosen.amd_10_url)
     return Catalogue(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rocmpip.catalogue import rows
+from rocmpip.catalogue.companions import SECTION as COMPANIONS
 from rocmpip.catalogue.gfx import SECTION as GFX
 from rocmpip.model.rocm import RocmVersion, parse_rocm
 
@@ -247,7 +248,7 @@ FILES: Mapping[str, tuple[rows.Section, ...]] = {
 }
 """Shipped file → the sections it holds. gfx.toml is read by ``catalogue.gfx``."""
 
-SECTIONS: tuple[rows.Section, ...] = (GFX, *(section for sections in FILES.values() for section in sections))
+SECTIONS: tuple[rows.Section, ...] = (GFX, *(section for sections in FILES.values() for section in sections), COMPANIONS)
 """Every section that a user's file may hold; the reference page is generated from it."""
 
 

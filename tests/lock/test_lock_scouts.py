@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from rocmpip.app.scout_child import _scout
 from rocmpip.app.scout_errand import Channel, Errand, pack, share_of
 from rocmpip.app.scout_rows import Packer, Unpacker, pack_problem, unpack_problem
+from rocmpip.catalogue.companions import Companions
 from rocmpip.index.client import Client
 from rocmpip.index.fast import FastPages, Slim, SlimPage
 from rocmpip.model.errors import NetworkError, NoPlan
@@ -463,7 +464,8 @@ def test_what_is_said_before_the_errand_is_read_is_heard(tmp_path: Path) -> None
     home = Channel(to_home[0], to_scout[1])
     home.send(("errand", pack(errand)), ("until",), ("end",))
     idle = Channel(to_other[0], os.dup(to_other[1]))
-    thread = threading.Thread(target=_scout, args=(0, 1, Channel(to_scout[0], to_home[1]), idle), daemon=True)
+    scout = Channel(to_scout[0], to_home[1])
+    thread = threading.Thread(target=_scout, args=(0, 1, scout, idle, Companions({})), daemon=True)
     thread.start()
     assert home.read()[0] == "until"
     thread.join(20)
