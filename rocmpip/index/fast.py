@@ -20,7 +20,7 @@ import msgspec
 from rocmpip.index.address import Address
 from rocmpip.index.client import Client
 from rocmpip.index.fetch import Answer
-from rocmpip.index.listing import ACCEPT, JSON_TYPE
+from rocmpip.index.listing import ACCEPT, JSON_TYPE, advertised_hash
 from rocmpip.index.pages import ABSENT, UNSAID
 from rocmpip.index.pages import _fresh_until as fresh_until
 from rocmpip.model.errors import NetworkError
@@ -100,10 +100,7 @@ class Slim(msgspec.Struct, rename="kebab", gc=False):
             value = _advertised.decode(raw)
         except msgspec.MsgspecError:
             return None
-        if not isinstance(value, dict):
-            return "" if value else None
-        best = "sha256" if "sha256" in value else next(iter(value), "")
-        return f"{best}={value[best].lower()}" if best else ""
+        return advertised_hash(value)
 
 
 def unpacked(values: Packed, place: SlimPage) -> Slim:

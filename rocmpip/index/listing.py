@@ -22,7 +22,10 @@ _HTML_BYTES = 16 * 2**20
 # A link that needs no work, as nearly all on a large page: absolute, without credentials, fragment and odd characters.
 _PLAIN = re.compile(r"https?://[A-Za-z0-9.:-]+/[A-Za-z0-9/._%+!~=,-]*\Z")
 # The hashes that pip knows; md5 and sha1 pass through, since pip compares them too.
-_DIGEST = re.compile(r"[0-9a-fA-F]{32,128}\Z")
+# A digest that is none must stay one that nothing matches: leaving it out would let the file through unchecked.
+_DIGEST = re.compile(r"[A-Za-z0-9._~+/=-]{1,128}\Z")
+_HEX = re.compile(r"[0-9a-fA-F]+\Z")
+_NO_DIGEST = "unreadable"
 _KNOWN_HASHES = frozenset(("sha256", "sha512", "sha384", "sha224", "sha1", "md5"))
 
 
@@ -204,7 +207,7 @@ def _from_json(body: bytes) -> list[Row]:
                 _hashes(file.hashes.items()),
                 file.requires_python or "",
                 yanked,
-                _advertised(advertised),
+                advertised_hash(advertised),
                 file.size if file.size is not None and file.size >= 0 else None,
                 file.upload_time or "",
             )
@@ -212,7 +215,8 @@ def _from_json(body: bytes) -> list[Row]:
     return rows
 
 
-def _advertised(value: bool | dict[str, str] | None) -> str | None:
+def advertised_hash(value: bool | dict[str, str] | None) -> str | None:
+    """``File.core_metadata`` for what a page's JSON says of it. A hash that is no digest is kept: no metadata has it, as in pip."""
     if not isinstance(value, dict):
         return "" if value else None
     known = _hashes(value.items())
@@ -221,7 +225,14 @@ def _advertised(value: bool | dict[str, str] | None) -> str | None:
 
 
 def _hashes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    return {name: digest.lower() for name, digest in pairs if name in _KNOWN_HASHES and _DIGEST.match(digest)}
+    return {name: digest_text(text) for name, text in pairs if text and name in _KNOWN_HASHES}
+
+
+def digest_text(text: str) -> str:
+    """A page's digest as it is compared: hex digits in lower case, anything else as it is, or a word that is no digest."""
+    if _HEX.match(text):
+        return text.lower()
+    return text if _DIGEST.match(text) else _NO_DIGEST
 
 
 def _html(body: bytes, encoding: str) -> HtmlPage:
@@ -263,7 +274,7 @@ def _html_advertised(value: str | None) -> str | None:
     if value is None or value.strip().lower() == "false":
         return None
     algorithm, _, digest = value.strip().partition("=")
-    return _advertised({algorithm: digest}) if digest else ""
+    return advertised_hash({algorithm: digest}) if digest else ""
 
 
 def _number(text: str | None) -> int | None:

@@ -52,7 +52,10 @@ def test_a_json_page_with_every_key(site: Site, make_client: Make) -> None:
         ({"dist-info-metadata": {"sha256": SHA}}, f"sha256={SHA}"),
         ({"data-dist-info-metadata": True}, ""),
         ({"core-metadata": False, "dist-info-metadata": True}, None),
-        ({"core-metadata": {"sha256": "no digest"}}, ""),
+        ({"core-metadata": {"sha256": "wrong-hash"}}, "sha256=wrong-hash"),
+        ({"core-metadata": {"sha256": "no digest --hash=x"}}, "sha256=unreadable"),
+        ({"core-metadata": {"sha256": ""}}, ""),
+        ({"core-metadata": {"blake2s": SHA}}, ""),
     ],
 )
 def test_how_json_advertises_metadata(site: Site, make_client: Make, keys: dict[str, object], expected: str | None) -> None:
