@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from rocmpip.app.command import guarded, passes_through, plain_pip
 from rocmpip.app.context import Context, gather
@@ -12,6 +13,9 @@ from rocmpip.app.session import Session
 from rocmpip.model.errors import InputError, NetworkError, NoPlan, RocmpipError
 from rocmpip.model.plan import Plan
 from rocmpip.report import envelope, say
+
+if TYPE_CHECKING:
+    from rocmpip.target.ready import ReadyPip
 
 COMMAND = "install"
 _READER_GONE = 120
@@ -33,8 +37,22 @@ def _install(argv: Sequence[str]) -> int:
             plain_pip(context)
         if is_refused(context):
             refused_by_pip(context)
-    with terminated_as_interrupt():
-        return plan_and_act(context, as_json=as_json)
+    with terminated_as_interrupt(), _pip_ahead(context) as ready:
+        return plan_and_act(context, as_json=as_json, ready=ready)
+
+
+@contextmanager
+def _pip_ahead(context: Context) -> Iterator[ReadyPip | None]:
+    """The target's pip, which loads itself while the plan is made; None for a request that shall only be shown."""
+    from rocmpip.target.pip import pip_command
+    from rocmpip.target.ready import ready_pip
+
+    with ExitStack() as stack:
+        ready = None
+        if not context.request.dry_run:
+            with suppress(RocmpipError):  # told by whoever runs pip
+                ready = stack.enter_context(ready_pip(pip_command(context.target), context.env, context.cwd))
+        yield ready
 
 
 def is_refused(context: Context) -> bool:
@@ -52,7 +70,7 @@ def refused_by_pip(context: Context) -> NoReturn:
     become_pip([context.request.command, *context.ours.plain], context.target, env)
 
 
-def plan_and_act(context: Context, *, as_json: bool) -> int:
+def plan_and_act(context: Context, *, as_json: bool, ready: ReadyPip | None = None) -> int:
     from rocmpip.app.ahead import refuse_unready, unready_notes
     from rocmpip.app.behind import run_plain
     from rocmpip.app.plain import asks_for_ours, is_plain
@@ -65,7 +83,7 @@ def plan_and_act(context: Context, *, as_json: bool) -> int:
 
     check_locks(context)
     asked = sorted_request(context)
-    with open_session(context, asked) as session:
+    with open_session(context, asked, ready) as session:
         try:
             plan = make_plan(session)
         except NetworkError as unreached:

@@ -86,6 +86,7 @@ class Pip:
             cwd=context.cwd,
             stdout_to_stderr=self.json or silent,
             transcript=self.transcript,
+            ready=self.session.ready if command == "install" else None,
         )
 
     @property

@@ -107,6 +107,7 @@ def run_routed(pip: Pip, held: Mapping[str, str]) -> int:
         cwd=context.cwd,
         stdout_to_stderr=pip.json,
         transcript=pip.transcript,
+        ready=pip.session.ready if context.request.command == "install" else None,
     )
 
 
@@ -123,7 +124,12 @@ def run_unrouted(session: Session, held: Mapping[str, str]) -> int:
         said = Path(folder, "said.txt")
         watch = Watch(context)
         code = run_pip(
-            pip_command(context.target), [context.request.command, *words], env=env, cwd=context.cwd, transcript=said
+            pip_command(context.target),
+            [context.request.command, *words],
+            env=env,
+            cwd=context.cwd,
+            transcript=said,
+            ready=session.ready if context.request.command == "install" else None,
         )
         watch.ended(code, said)
         return code

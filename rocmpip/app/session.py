@@ -19,6 +19,7 @@ from rocmpip.plan.asked import Asked
 if TYPE_CHECKING:
     from rocmpip.index.client import Client
     from rocmpip.router.server import Router
+    from rocmpip.target.ready import ReadyPip
 
 
 @dataclass
@@ -31,6 +32,8 @@ class Session:
     policy: Policy
     steering: dict[str, str] = field(default_factory=dict)
     """See ``Policy.steering``: what was learned stays for every later choice of this run."""
+    ready: ReadyPip | None = None
+    """A pip that loads itself while the plan is made."""
 
     def again(self, *, held: Mapping[str, str], left_out: Mapping[str, str] | None = None, virtual: bool = True) -> Policy:
         self.policy = Policy(
@@ -73,11 +76,11 @@ def terminated_as_interrupt() -> Iterator[None]:
 
 
 @contextmanager
-def open_session(context: Context, asked: Asked) -> Iterator[Session]:
+def open_session(context: Context, asked: Asked, ready: ReadyPip | None = None) -> Iterator[Session]:
     from rocmpip.app.open_client import open_client
 
     client = open_client(context)
     try:
-        yield Session(context, asked, client, Policy(context, asked, client))
+        yield Session(context, asked, client, Policy(context, asked, client), ready=ready)
     finally:
         client.close()

@@ -16,6 +16,7 @@ from types import FrameType
 from rocmpip.model.errors import InputError, Interrupted
 from rocmpip.model.request import IndexOptions
 from rocmpip.target.pip import PipCommand
+from rocmpip.target.ready import WATCHED, ReadyPip
 
 _SECONDS_TO_END = 10.0
 """How long pip may take to end after SIGTERM before it is killed."""
@@ -38,10 +39,12 @@ def run_pip(
     cwd: str | None = None,
     stdout_to_stderr: bool = False,
     transcript: Path | None = None,
+    ready: ReadyPip | None = None,
 ) -> int:
     """Run pip on our terminal and return its exit code (128 + n when signal n ended it).
 
-    ``transcript``: a file that holds what pip said when it has failed, and is not there when it has not.
+    ``transcript``: a file that holds what pip said when it has failed, and is not there when it has not. ``ready``: a pip
+    that may be waiting for just this.
 
     Ctrl-C reaches pip itself; we wait until it has cleaned up. A SIGINT or SIGTERM that only we got is passed on, and pip ends
     when we are killed. Raises Interrupted (130 or 143) after pip has ended, InputError when it cannot be started.
@@ -50,7 +53,10 @@ def run_pip(
         transcript.unlink(missing_ok=True)
         env = {**env, "ROCMPIP_TRANSCRIPT": str(transcript)}
     with _signals() as caught:
-        child = _start(command, args, env, cwd, stdout=sys.stderr.fileno() if stdout_to_stderr else None)
+        _flush()
+        child = ready.take(command, args, env, cwd, stdout_to_stderr=stdout_to_stderr) if ready is not None else None
+        if child is None:
+            child = _start(command, args, env, cwd, stdout=sys.stderr.fileno() if stdout_to_stderr else None)
         caught.pass_on_to(child)
         code = _wait(child, caught)
     caught.raise_if_interrupted()
@@ -85,12 +91,10 @@ def _start(
     stdout: int | None = None,
     stderr: int | None = None,
 ) -> subprocess.Popen[bytes]:
-    watched = str(Path(__file__).with_name("watched.py"))
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+    _flush()
     try:
         return subprocess.Popen(
-            [command.python, watched, str(os.getpid()), command.runner, *args],
+            [command.python, WATCHED, str(os.getpid()), command.runner, *args],
             env={**env, **command.env},
             cwd=cwd,
             stdin=stdin,
@@ -101,6 +105,12 @@ def _start(
         raise InputError(
             f"{command.python} does not run: {problem.strerror or problem}", hint="give another interpreter with --python"
         ) from None
+
+
+def _flush() -> None:
+    """Our words come before pip's."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
 
 
 class _Caught:

@@ -1,5 +1,7 @@
 """Run pip as a watched child: ``python watched.py PARENT RUNNER ARGUMENT…`` in the target's interpreter.
 
+``python watched.py PARENT --ready FD RUNNER`` loads pip first and then waits for what it is to do (``target/ready.py``).
+
 Not imported by rocmpip. It must run on every Python that a target may have, so its syntax is old, and it may import nothing of
 ours. PARENT: process id of the rocmpip that waits. RUNNER: runner file of rocmpip's own pip, "" for the target's own pip.
 
@@ -15,7 +17,7 @@ ours. PARENT: process id of the rocmpip that waits. RUNNER: runner file of rocmp
   shows no spinner and leaves the output of a failed build out of its error.
 """
 
-# ruff: noqa: PTH208, SIM105, RUF005, UP037
+# ruff: noqa: PTH208, SIM105, RUF005, S110, UP037
 
 import sys
 
@@ -114,6 +116,8 @@ def _watch(parent: int) -> None:
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, _interrupt)
         sys.unraisablehook = _hear_again
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # held back while we got ready
     signal.signal(signal.SIGTERM, _end)
     if hasattr(signal, "SIGUSR1"):
         signal.signal(signal.SIGUSR1, _interrupt)
@@ -215,21 +219,67 @@ class _Transcript:
             pass
 
 
-def _run(runner: str, arguments: "list[str]") -> None:
-    """Become pip; what it says is heard and, when it fails, kept."""
+def _pip(runner: str, arguments: "list[str]") -> None:
     import runpy
 
+    sys.argv[:] = ["pip"] + arguments
+    if runner:
+        runpy.run_path(runner, run_name="__main__")
+    else:
+        runpy.run_module("pip", run_name="__main__")
+
+
+def _get_ready(fd: int, runner: str) -> "list[str]":
+    """Have pip loaded, then wait for its order on ``fd``; returns pip's arguments. Ends the process when there is none.
+
+    Loaded by a command that prints its help and does nothing else, with its output sent nowhere.
+    """
+    import json
+
+    path, arguments = list(sys.path), list(sys.argv)
+    kept = [(stream, os.dup(stream)) for stream in (1, 2)]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream, _ in kept:
+        os.dup2(nowhere, stream)
+    try:
+        _pip(runner, ["install", "--help"])
+    except BaseException:  # what is wrong is told when pip is run in earnest
+        pass
+    for buffer in (sys.stdout, sys.stderr):
+        buffer.flush()
+    for stream, copy in kept:
+        os.dup2(copy, stream)
+        os.close(copy)
+    os.close(nowhere)
+    sys.path[:], sys.argv[:] = path, arguments
+    order = b""
+    while not order.endswith(b"\n"):
+        piece = os.read(fd, 65536)
+        if not piece:
+            os._exit(0)
+        order += piece
+    told = json.loads(order.decode("ascii"))
+    if told["stdout"] != 1:
+        os.dup2(told["stdout"], 1)
+    os.environ.clear()
+    os.environ.update(told["environment"])
+    # What is installed may be other than when we looked.
+    sys.path_importer_cache.clear()
+    os.write(fd, b"!")
+    os.close(fd)
+    words: "list[str]" = told["arguments"]
+    return words
+
+
+def _run(runner: str, arguments: "list[str]") -> None:
+    """Become pip; what it says is heard and, when it fails, kept."""
     # http://127.0.0.1:PORT/SECRET/simple: pages lie there, and files that need credentials beside it.
     url = os.environ.get("PIP_INDEX_URL", "").rstrip("/").rpartition("/")[0]
     path = os.environ.pop("ROCMPIP_TRANSCRIPT", "")
     transcript = _Transcript(path) if path else None
     _hear_records(os.environ.pop("ROCMPIP_LOOKING", ""), url if url.startswith("http://127.0.0.1:") else "", transcript)
-    sys.argv[:] = ["pip"] + arguments
     try:
-        if runner:
-            runpy.run_path(runner, run_name="__main__")
-        else:
-            runpy.run_module("pip", run_name="__main__")
+        _pip(runner, arguments)
     except SystemExit as stop:
         if stop.code and transcript is not None:
             transcript.save()
@@ -245,8 +295,12 @@ def _run(runner: str, arguments: "list[str]") -> None:
 
 if __name__ == "__main__":
     try:
-        _watch(int(sys.argv[1]))
-        _run(sys.argv[2], sys.argv[3:])
+        parent, runner, words = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+        if runner == "--ready":
+            runner = words[1]
+            words = _get_ready(int(words[0]), runner)
+        _watch(parent)
+        _run(runner, words)
     except Exception:
         # An interrupt within a class body comes out as a RuntimeError of Python's.
         if not _last[0]:

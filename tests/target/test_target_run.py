@@ -228,10 +228,14 @@ import os, sys
 from rocmpip.model.errors import Interrupted
 from rocmpip.target.environment import find_environment
 from rocmpip.target.pip import pip_command
+from rocmpip.target.ready import ready_pip
 from rocmpip.target.run import neutral_environment, run_pip
 env = neutral_environment(os.environ, router_url=sys.argv[2], empty_folder=sys.argv[3])
+os.sched_getaffinity = lambda pid: set(range(int(sys.argv[4])))
+pip = pip_command(find_environment(sys.argv[1], env=env))
 try:
-    code = run_pip(pip_command(find_environment(sys.argv[1], env=env)), ["install", "some-package"], env=env)
+    with ready_pip(pip, os.environ, None) as ready:
+        code = run_pip(pip, ["install", "some-package"], env=env, ready=ready)
 except Interrupted as stop:
     code = stop.exit_code
 sys.exit(code)
@@ -239,16 +243,23 @@ sys.exit(code)
 
 
 @pytest.mark.pip
+@pytest.mark.parametrize("processors", [1, 2], ids=["started-then", "ready"])
 @pytest.mark.parametrize("with_pip", [True, False])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_real_pip_ends_in_its_own_words(
-    venv: Callable[..., Path], clean_env: dict[str, str], tmp_path: Path, with_pip: bool, number: int, code: int
+    venv: Callable[..., Path],
+    clean_env: dict[str, str],
+    tmp_path: Path,
+    with_pip: bool,
+    number: int,
+    code: int,
+    processors: int,
 ) -> None:
     python = venv(with_pip=with_pip)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/simple/"
         with subprocess.Popen(
-            [sys.executable, "-c", REAL_DRIVER, str(python), url, str(tmp_path)],
+            [sys.executable, "-c", REAL_DRIVER, str(python), url, str(tmp_path), str(processors)],
             env=clean_env,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
