@@ -47,7 +47,8 @@ class Session:
         client = WithDevices(self.client, lambda: self.policy)
         from rocmpip.router.server import Router
 
-        router = Router(route or self.policy.route, client, metadata=client.metadata_for)
+        direct = not self.context.request.dry_run
+        router = Router(route or self.policy.route, client, metadata=client.metadata_for, direct=direct)
         router.start()
         try:
             yield router

@@ -52,10 +52,12 @@ class Client:
         limits: Limits | None = None,
         sources: tuple[str, ...] = (),
         ask: Ask | None = None,
+        guess: bool = True,
     ) -> None:
         """``sources``: further URLs that may hold credentials (mirrors of ours); ``env`` None means this process's.
 
         ``ask``: puts the question for user and password to a person (host and port → an answer, or None).
+        ``guess``: a ``.metadata`` file that no page advertises is tried before the wheel itself, and believed: pip would not.
         """
         environment = os.environ if env is None else env
         self.limits = limits or Limits()
@@ -75,7 +77,7 @@ class Client:
             offline=offline,
         )
         self._pages = Pages(self.fetcher, cache, marks_trust=bool(options.trusted_hosts))
-        self._metadata = Metadata(self.fetcher, cache, lambda file, folder: self.download(file, folder))
+        self._metadata = Metadata(self.fetcher, cache, lambda file, folder: self.download(file, folder), guess=guess)
         self._known: Once[tuple[str, str], Page | Absent] = Once()
         self._answers: dict[tuple[str, str], Answer] = {}
         self._known_places: Once[str, tuple[File, ...]] = Once()

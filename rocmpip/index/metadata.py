@@ -23,13 +23,17 @@ class NoMetadata(NetworkError):
 
 
 class Metadata:
-    """Safe for threads; remembers only which hosts answer no ``.metadata``. ``download`` puts a file into a folder."""
+    """Safe for threads; remembers only which hosts answer no ``.metadata``."""
 
-    def __init__(self, fetcher: Fetcher, cache: BlobCache | None, download: Callable[[File, Path], Path]) -> None:
+    def __init__(
+        self, fetcher: Fetcher, cache: BlobCache | None, download: Callable[[File, Path], Path], *, guess: bool = True
+    ) -> None:
+        """``download`` puts a file into a folder. ``guess``: a ``.metadata`` that no page advertises is tried, and believed."""
         self._fetcher = fetcher
         self._limits = fetcher.limits
         self._cache = cache
         self._download = download
+        self._guess = guess
         self._no_probe: dict[str, int] = {}
 
     def of(self, file: File) -> bytes:
@@ -40,7 +44,7 @@ class Metadata:
 
     def kept(self, file: File) -> bytes | None:
         """What an earlier run found."""
-        kept = self._cache.get("metadata", _place(file)) if self._cache is not None else None
+        kept = self._cache.get("metadata", self._place(file)) if self._cache is not None else None
         return kept if kept is not None and looks_like_metadata(kept) else None
 
     def question(self, file: File) -> tuple[Address, dict[str, str]] | None:
@@ -55,8 +59,12 @@ class Metadata:
 
     def _keep(self, file: File, data: bytes) -> bytes:
         if self._cache is not None:
-            self._cache.put("metadata", _place(file), data)
+            self._cache.put("metadata", self._place(file), data)
         return data
+
+    def _place(self, file: File) -> str:
+        guessed = ["guessed"] if self._guess and file.core_metadata is None else []
+        return key("metadata", file.url, file.core_metadata or "", *sorted(file.hashes.values()), str(file.size), *guessed)
 
     def _fetched_metadata(self, file: File) -> bytes:
         if file.core_metadata is not None:
@@ -70,7 +78,7 @@ class Metadata:
                 why="it is a source archive, whose metadata only a build can tell",
             )
         host = "/".join(file.url.split("/", 3)[:3])
-        if self._no_probe.get(host, 0) < 3:
+        if self._guess and self._no_probe.get(host, 0) < 3:
             answer = self._fetcher.read(
                 file.url + ".metadata", subject=f"the metadata of {file.filename}", most=self._limits.metadata_bytes
             )
@@ -176,10 +184,6 @@ class Metadata:
             raise _bad_wheel(file, problem) from None
         except OSError as problem:
             raise NetworkError(f"{path} cannot be read", why=problem.strerror or str(problem)) from None
-
-
-def _place(file: File) -> str:
-    return key("metadata", file.url, file.core_metadata or "", *sorted(file.hashes.values()), str(file.size))
 
 
 def _bad_wheel(file: File, problem: BadWheel) -> NoMetadata:

@@ -44,8 +44,11 @@ class Files:
         self._lock = threading.Lock()
         self._known: dict[str, File | Synthetic] = {}
 
-    def entry(self, file: File) -> Entry:
-        """How the page links ``file``: straight to its host where possible, so that pip downloads from there."""
+    def entry(self, file: File, *, apart: bool = True) -> Entry:
+        """How the page links ``file``: straight to its host where possible, so that pip downloads from there.
+
+        ``apart``: a wheel whose metadata is not advertised is linked so that pip gets that without the wheel.
+        """
         with self._lock:
             self._known[file.url] = file
         if not file.url.startswith(("http://", "https://")):
@@ -57,7 +60,7 @@ class Files:
         if ours or self._streamed(file):
             metadata = "" if ours or (file.core_metadata is None and is_wheel(file.filename)) else file.core_metadata
             return Entry(file, self._link(file.url, file), metadata)
-        if file.core_metadata is None and is_wheel(file.filename) and self._client.secure(file.url):
+        if apart and file.core_metadata is None and is_wheel(file.filename) and self._client.secure(file.url):
             # Its metadata by range reads costs kilobytes; without it a dry run would download the wheel.
             return Entry(file, self._link(file.url, file), "")
         return Entry(file, file.url, file.core_metadata)

@@ -61,6 +61,9 @@ class Router:
     ``tell`` is called with each record as it is made, in the thread that made it. ``metadata`` may give a file other metadata
     than the client's, for the user agent that asks; ``tells`` says for which files it is asked in any case.
 
+    ``direct``: where a plain name's index advertises no metadata, pip gets none from us either and reads the wheel, as it would
+    alone. Not for dry runs, which should not download what they only plan.
+
     Use it as a context manager, or call ``start`` and ``close``.
     """
 
@@ -77,6 +80,7 @@ class Router:
         tell: Callable[[Asked], None] | None = None,
         metadata: Callable[[File, str], bytes] | None = None,
         tells: Callable[[File], bool] | None = None,
+        direct: bool = False,
     ) -> None:
         if token is not None and not _TOKEN.match(token):
             raise UsageError("the router's token must have at least 16 letters, digits, - or _")
@@ -89,6 +93,7 @@ class Router:
         self._tell = tell
         self._metadata = metadata
         self._tells = tells
+        self._direct = direct
         self._answers: Once[str, _Answer] = Once()
         self._lock = threading.Lock()
         self._asked: list[Asked] = []
@@ -239,7 +244,8 @@ class Router:
                 return self._recorded(_Answer(Asked(name, kind, 404, because=route.because)))
             files, absent = gather(route, self._client)
             assert self._files is not None
-            entries = tuple(self._files.entry(file) for file in files)
+            apart = not (self._direct and kind == "plain")
+            entries = tuple(self._files.entry(file, apart=apart) for file in files)
             entries += tuple(self._files.synthetic(made) for made in route.synthetic)
             record = Asked(name, kind, 200 if entries else 404, len(entries), route.because, absent=tuple(absent))
             return self._recorded(_Answer(record, entries))

@@ -26,7 +26,7 @@ def make_client() -> Iterator[Callable[..., Client]]:
     made: list[Client] = []
 
     def make(**values: Any) -> Client:
-        own = {key: values.pop(key) for key in ("cache", "offline", "limits", "sources") if key in values}
+        own = {key: values.pop(key) for key in ("cache", "offline", "limits", "sources", "guess") if key in values}
         env = values.pop("env", {})
         values.setdefault("timeout", 3.0)
         client = Client(IndexOptions(**values), env=env, **{"limits": QUICK, **own})

@@ -12,6 +12,7 @@ import pytest
 from rocmpip.index.client import Client, Limits, NoMetadata
 from rocmpip.model.errors import InputError, NetworkError
 from rocmpip.model.packages import File
+from rocmpip.store.cache import PageCache
 from tests.index.index_server import Raw, Reply, Site, sha256, wheel
 
 Make = Callable[..., Client]
@@ -36,6 +37,17 @@ def test_metadata_that_is_not_advertised_is_tried(site: Site, make_client: Make)
     site.paths[f"/{NAME}.metadata"] = Reply(METADATA)
     assert make_client().metadata(at(site)) == METADATA
     assert site.asked(f"/{NAME}") == 0
+
+
+def test_metadata_that_is_not_advertised_is_not_believed_where_pip_would_not(
+    site: Site, make_client: Make, tmp_path: Path
+) -> None:
+    site.paths[f"/{NAME}.metadata"] = Reply(b"Metadata-Version: 2.1\nName: torch\nVersion: 2.9.1\n")
+    site.paths[f"/{NAME}"] = Reply(WHEEL, ranges=True)
+    cache = PageCache(tmp_path)
+    assert make_client(cache=cache).metadata(at(site)) != METADATA
+    assert make_client(cache=cache, guess=False).metadata(at(site)) == METADATA
+    assert site.asked(f"/{NAME}.metadata") == 1
 
 
 @pytest.mark.parametrize("suffix_ranges", [True, False])

@@ -99,6 +99,14 @@ def test_metadata_is_dug_out_and_the_file_comes_from_its_host(router: Router) ->
     assert (answer.status, answer.headers["location"], answer.body) == (302, BARE.url, b"")
 
 
+def test_what_an_index_does_not_advertise_is_left_to_pip_for_plain_names(memory: Memory) -> None:
+    with Router(route, memory, direct=True) as router:
+        row = links(router)[BARE.filename]
+        assert row["url"] == BARE.url
+        assert "core-metadata" not in row
+        assert router.file_of(BARE.url) == BARE
+
+
 def test_a_wheel_that_pip_would_not_trust_keeps_its_own_link(memory: Memory) -> None:
     memory.insecure = ("https://h.example/",)
     with Router(route, memory) as router:
