@@ -18,7 +18,6 @@ from rocmpip.model.errors import InputError, NoPlan
 from rocmpip.model.packages import File, RequirementLine, normalise
 from rocmpip.model.redact import bare_url
 from rocmpip.model.routing import Route
-from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.plan.listing import as_file
 from rocmpip.plan.markers import Markers
 from rocmpip.report import say
@@ -287,6 +286,8 @@ def _with_hashes(client: Client, entries: list[Entry]) -> list[Entry]:
 
 def _hash_file(client: Client, entry: Entry) -> Entry:
     import hashlib
+
+    from rocmpip.model.temporary import TemporaryFolder
 
     file = entry.first[0]
     digest = hashlib.sha256()

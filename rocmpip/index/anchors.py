@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import dataclass, field
-from html import unescape
 from urllib.parse import urljoin
 
 Anchor = dict[str, str]
@@ -85,7 +84,13 @@ def _attributes(text: str, place: int) -> tuple[Anchor, int]:
         if match.group(5):
             return found, place
         value = next((group for group in match.groups()[1:4] if group is not None), "")
-        found.setdefault(match.group(1).lower(), unescape(value) if "&" in value else value)
+        found.setdefault(match.group(1).lower(), _unescaped(value) if "&" in value else value)
+
+
+def _unescaped(value: str) -> str:
+    from html import unescape  # most pages are JSON
+
+    return unescape(value)
 
 
 def _after(text: str, mark: str, place: int) -> int:

@@ -15,7 +15,6 @@ from rocmpip.model.errors import InputError, NetworkError
 from rocmpip.model.filenames import is_wheel
 from rocmpip.model.packages import File
 from rocmpip.model.redact import redact
-from rocmpip.model.temporary import TemporaryFolder
 
 
 class NoMetadata(NetworkError):
@@ -156,6 +155,7 @@ class Metadata:
             return int(size), response.read(self._limits.metadata_bytes * 2)
 
     def _whole_metadata(self, file: File) -> bytes:
+        from rocmpip.model.temporary import TemporaryFolder  # rarely needed, and tempfile takes 3 ms
 
         with TemporaryFolder(prefix="rocmpip-") as folder:
             return self._open_metadata(file, self._download(file, Path(folder)))

@@ -75,14 +75,16 @@ def tags_for(
     ``glibc``, its C library's version, says which manylinux wheels fit; default 2.28) or ``manylinux_2_28_x86_64``. ``platforms``
     and ``abis`` replace what would be derived (pip's --platform and --abi). Raises ValueError for a Python that cannot be read.
     """
-    from packaging.tags import compatible_tags, cpython_tags, generic_tags
-
     match = _PYTHON.match(python.strip())
     if match is None:
         raise ValueError(f"{python!r} is not a Python version (expected 3.12 or 3.14t)")
     major, minor, threads = int(match[1]), int(match[2]), match[3].lower()
     where = tuple(platforms) or expand_platform(platform, glibc)
     version = (major, minor)
+    if implementation in ("cp", "cpython") and not abis and not threads:
+        return Tags(cpython_texts(version, where), f"{major}.{minor}")
+    from packaging.tags import compatible_tags, cpython_tags, generic_tags
+
     if implementation in ("cp", "cpython"):
         chosen = list(abis) or [f"cp{major}{minor}{threads}"]
         found = [*cpython_tags(version, abis=chosen, platforms=where)]
@@ -95,6 +97,20 @@ def tags_for(
         found = [*generic_tags(interpreter, list(abis) or ["none"], where)]
     found += compatible_tags(version, interpreter, where)
     return Tags(dict.fromkeys(map(str, found)), f"{major}.{minor}{threads}")
+
+
+def cpython_texts(version: tuple[int, int], platforms: Sequence[str]) -> list[str]:
+    """The tags of a CPython with the GIL, best first, as packaging's ``cpython_tags`` and ``compatible_tags`` give them."""
+    major, minor = version
+    own = f"cp{major}{minor}"
+    older = range(minor - 1, -1, -1)
+    found = [f"{own}-{abi}-{platform}" for abi in (own, "abi3", "none") for platform in platforms]
+    # The stable ABI begins with Python 3.2.
+    found += [f"cp{major}{number}-abi3-{platform}" for number in older if number > 1 for platform in platforms]
+    pure = [f"py{major}{minor}", f"py{major}", *(f"py{major}{number}" for number in older)]
+    found += [f"{python}-none-{platform}" for python in pure for platform in platforms]
+    found += [f"{own}-none-any", *(f"{python}-none-any" for python in pure)]
+    return list(dict.fromkeys(found))
 
 
 def expand_platform(platform: str, glibc: tuple[int, int] | None = None) -> tuple[str, ...]:

@@ -45,6 +45,12 @@ def target_facts(target: TargetEnv, cache: Blobs | None = None) -> TargetFacts:
 
 
 def _facts(target: TargetEnv, cache: Blobs | None) -> TargetFacts:
+    if target.own:
+        from rocmpip.target.own_facts import own_facts
+
+        own = own_facts()
+        if own is not None:
+            return own
     key = _key(target) if cache is not None else ""
     if cache is not None and key:
         kept = cache.get(_KIND, key)

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import packaging
-from packaging import tags
-from packaging.markers import default_environment
 
 from rocmpip.model.errors import UsageError
 from rocmpip.model.machine import TargetEnv
+from rocmpip.plan.tags import cpython_texts
 from rocmpip.target.facts import TargetFacts
-from rocmpip.target.interpreter import run_program
 
 _MARK = "rocmpip-tags:"
 _PROGRAM = f"""
@@ -33,8 +31,13 @@ print("\\n{_MARK}" + json.dumps({{{{"markers": default_environment(), "tags": [s
 def native(target: TargetEnv) -> TargetFacts:
     """Markers and tags of the target. Raises InputError when its interpreter does not answer."""
     if target.own:
+        from packaging import tags
+        from packaging.markers import default_environment
+
         found, names = dict(default_environment().items()), [str(tag) for tag in tags.sys_tags()]
     else:
+        from rocmpip.target.interpreter import run_program
+
         root = str(Path(packaging.__file__).parent.parent)
         data = run_program(target.python, _PROGRAM.format(root=root), _MARK, os.environ)
         found, names = data.get("markers"), data.get("tags")  # type: ignore[assignment]
@@ -56,6 +59,10 @@ def supported(
     version = _version(python_version) or tuple(int(part) for part in target.version.split(".")[:2])
     interpreter = (implementation or "cp") + "".join(map(str, version[:2]))
     wanted = _expand(platforms) or list(dict.fromkeys(name.rpartition("-")[2] for name in native if not name.endswith("-any")))
+    if implementation in ("", "cp") and not abis and len(version) == 2 and version >= (3, 2) and not _free_threaded(native):
+        return cpython_texts((version[0], version[1]), wanted)
+    from packaging import tags
+
     if interpreter.startswith("cp"):
         specific = tags.cpython_tags(python_version=version, abis=list(abis) or None, platforms=wanted)
     else:
@@ -82,6 +89,11 @@ def _bad_version(text: str, reason: str) -> UsageError:
     return UsageError(f"--python-version error: invalid --python-version value: {text!r}: {reason}")
 
 
+def _free_threaded(native: Sequence[str]) -> bool:
+    """packaging then gives the foreign Python that ABI too."""
+    return any("t-" in name for name in native[:1])
+
+
 _OLDER = {"manylinux2014": ("manylinux2010", "manylinux1"), "manylinux2010": ("manylinux1",)}
 
 
@@ -96,5 +108,7 @@ def _expand(platforms: tuple[str, ...]) -> list[str]:
         if prefix == "macosx":
             major, minor, machine = (*name.split("_", 3)[1:], "", "")[:3]
             if major.isdigit() and minor.isdigit():
+                from packaging import tags
+
                 found.extend(tags.mac_platforms((int(major), int(minor)), machine))
     return list(dict.fromkeys(found))
