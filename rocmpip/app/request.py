@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rocmpip.model.errors import Refused
+from rocmpip.model.errors import InputError, Refused, UsageError
 from rocmpip.model.packages import RequirementLine
+from rocmpip.report import say
 
 if TYPE_CHECKING:
     from rocmpip.app.context import Context
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rocmpip.model.machine import TargetEnv
     from rocmpip.model.request import IndexOptions, Request
     from rocmpip.plan.asked import Asked
+    from rocmpip.target.pip import PipCommand
 
 
 def read_request(
@@ -32,6 +34,7 @@ def read_request(
     ``empty``: it may name nothing to install.
     """
     from rocmpip.app.guard import without
+    from rocmpip.argv.refusals import refuse_combinations
     from rocmpip.argv.request import need_requirements, parse_request
     from rocmpip.target.config import read_config
     from rocmpip.target.environment import find_environment
@@ -53,21 +56,59 @@ def read_request(
         finally:
             client.close()
 
-    request, ours = parse_request(
-        argv,
-        command=command,
-        env=env,
-        config=without(read_config(env, target.prefix, isolated="--isolated" in argv), target.prefix),
-        cwd=cwd,
-        read=reader(lambda place: ""),
-        remote=remote,
-        pip_version=pip.version[:2],
-        arity=arity,
-        extra=extra,
-    )
-    if command != "lock" and not empty:
-        need_requirements(request)
+    indexes: list[IndexOptions] = []
+    try:
+        request, ours = parse_request(
+            argv,
+            command=command,
+            env=env,
+            config=without(read_config(env, target.prefix, isolated="--isolated" in argv), target.prefix),
+            cwd=cwd,
+            read=reader(lambda place: ""),
+            remote=remote,
+            pip_version=pip.version[:2],
+            arity=arity,
+            extra=extra,
+            told=indexes.append,
+        )
+        refuse_combinations(request)
+        if command != "lock" and not empty:
+            need_requirements(request)
+    except UsageError as problem:
+        if problem.words and command != "lock" and "--json" not in argv:
+            pip_refuses(pip, [command, *problem.words], env, cwd)
+        raise
+    except InputError:
+        for index in indexes:
+            warn_of_indexes(index)
+        raise
     return request, ours, target
+
+
+def pip_refuses(pip: PipCommand, words: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
+    """Let pip refuse ``words``, which it does before it does anything else: its usage text and its exit code, by SystemExit.
+
+    Returns when it does not refuse them: then the error is ours to tell.
+    """
+    from rocmpip.target.run import pip_output
+
+    done = pip_output(pip, words, env={**env, "PIP_NO_INDEX": "1"}, cwd=cwd)
+    if done.code == UsageError.exit_code:
+        say.pips(done.stderr)
+        raise SystemExit(done.code)
+
+
+def warn_of_indexes(index: IndexOptions) -> None:
+    """pip's warning of an index URL that is none, which it gives before it looks for anything."""
+    from urllib.parse import urlsplit
+
+    for url in (index.index_url, *index.extra_index_urls):
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            continue
+        if url and not parts.scheme and not parts.netloc:
+            say.pips(f'WARNING: The index url "{url}" seems invalid, please provide a scheme.\n')
 
 
 def python_option(argv: Sequence[str]) -> str:

@@ -73,6 +73,8 @@ class FileReader:
     """For http(s) places, instead of ``read``."""
     count: list[int] = field(default_factory=lambda: [0])
     """Lines read so far, over all files."""
+    constraints_called: str = "constraint"
+    """What a missing constraints file is called: pip looks for those of builds as for requirements files."""
 
     def lines(self, filename: str, *, constraint: bool) -> list[RequirementLine]:
         """All requirement lines of one file named on the command line, nested ones in their place. Raises InputError."""
@@ -83,9 +85,8 @@ class FileReader:
     def _absolute(self, place: str) -> str:
         return place if _SCHEME.match(place) else os.path.join(self.reading.cwd, place)
 
-    def content(self, place: str, *, constraint: bool = False) -> str:
-        """The text at a path or URL. Raises InputError in pip's words."""
-        kind = "constraint" if constraint else "requirements"
+    def content(self, place: str, *, kind: str = "requirements") -> str:
+        """The text at a path or URL. ``kind``: of file, for pip's words. Raises InputError in those."""
         if len(self.files) >= _MOST_FILES:
             raise InputError(
                 f"more than {_MOST_FILES} requirement files include each other", hint=f"the last was {redact(place)}"
@@ -96,6 +97,9 @@ class FileReader:
         try:
             content = read(where)
         except OSError as problem:
+            if place.lower().startswith("file:"):
+                # pip reads such a file as a server's answer.
+                raise InputError(f"404 Client Error: {type(problem).__name__} for url: {redact(place)}") from None
             if _SCHEME.match(place):
                 raise InputError(f"Could not open {kind} file: {redact(str(problem))}") from None
             # The path as the user wrote it, as pip shows it.
@@ -107,7 +111,8 @@ class FileReader:
         return content
 
     def _file(self, filename: str, constraint: bool, parents: dict[str, str | None], found: list[RequirementLine]) -> None:
-        for number, line in logical_lines(self.content(filename, constraint=constraint), self.env):
+        text = self.content(filename, kind=self.constraints_called if constraint else "requirements")
+        for number, line in logical_lines(text, self.env):
             self._check_size(filename, number, line)
             arguments, words = self._words(line)
             values = Values()

@@ -74,6 +74,7 @@ def parse_request(
     extra: tuple[Option, ...] = (),
     python: str = "",
     python_fits: Callable[[str], bool] | None = None,
+    told: Callable[[IndexOptions], None] = lambda index: None,
 ) -> tuple[Request, Ours]:
     """Read one command.
 
@@ -89,6 +90,7 @@ def parse_request(
     ``extra``: further options of our own (``lock`` has some); they come back in ``Ours.extra``.
     ``python``: ``--python`` from before the sub-command.
     ``python_fits``: whether the target Python meets a requires-python (of a script); without it, yes.
+    ``told``: called with the indexes of command line and configuration before any file is read.
 
     Raises UsageError and InputError, in pip's words where pip refuses the same.
     """
@@ -99,7 +101,9 @@ def parse_request(
     values.take_all(words.given)
     scope = _scope(values, env)
     reading = Reading(cwd=cwd, kind=kind, family=family)
-    fetch = None if remote is None else partial(remote, index=_index(values, scope, env))
+    index = _index(values, scope, env)
+    told(index)
+    fetch = None if remote is None else partial(remote, index=index)
     files = FileReader(read, env, reading, scope, pip_version, fetch=fetch)
     constraints, requirements, build_constraints = _requirements(values, words, files, python_fits)
     _finish(values, scope, requirements + constraints)
@@ -126,7 +130,7 @@ def need_requirements(request: Request) -> None:
 def _scope(values: Values, env: Mapping[str, str]) -> Scope:
     """What the command line and configuration say, before files change it."""
     if values.flag("pre") and (values.releases.first or values.releases.second):
-        raise UsageError("--pre cannot be used with --all-releases or --only-final.")
+        raise InputError("--pre cannot be used with --all-releases or --only-final.")
     no_index = values.flag("no_index")
     urls = [] if no_index else [values.text("index_url"), *values.many("extra_index_urls")]
     return Scope(
@@ -166,7 +170,7 @@ def _requirements(
             constraints += [line for line in lines if line.constraint]
     found += _script(values, files, python_fits)
     # Build constraints are read for planning builds; their option lines must not change this command's indexes.
-    apart = replace(files, scope=Scope())
+    apart = replace(files, scope=Scope(), constraints_called="requirements")
     build = [line for place in values.many("build_constraints") for line in apart.lines(place, constraint=True)]
     return constraints, found, build
 
@@ -178,7 +182,7 @@ def _without_extras(place: str) -> str:
 def _script(values: Values, files: FileReader, python_fits: Callable[[str], bool] | None) -> list[RequirementLine]:
     scripts = values.many("scripts")
     if len(scripts) > 1:
-        raise UsageError("--requirements-from-script can only be given once")
+        raise InputError("--requirements-from-script can only be given once")
     if not scripts:
         return []
     script = scripts[0]
@@ -191,13 +195,13 @@ def _script(values: Values, files: FileReader, python_fits: Callable[[str], bool
 def _finish(values: Values, scope: Scope, lines: list[RequirementLine]) -> None:
     """pip's last checks over everything read."""
     if scope.require_hashes and scope.no_require_hashes:
-        raise UsageError("--require-hashes and --no-require-hashes are mutually exclusive")
+        raise InputError("--require-hashes and --no-require-hashes are mutually exclusive")
     if not scope.no_require_hashes and any(line.hashes for line in lines):
         scope.require_hashes = True
     if not lines and not values.many("requirements") and not values.many("groups"):
         return
     if values.flag("only_deps") and values.flag("no_deps"):
-        raise UsageError("Cannot use '--only-dependencies' in combination with '--no-deps'.")
+        raise InputError("Cannot use '--only-dependencies' in combination with '--no-deps'.")
 
 
 def _request(

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from rocmpip.argv.config import PipConfig, environment_items
-from rocmpip.argv.table import Grammar, Option
+from rocmpip.argv.table import OURS, Grammar, Option
 from rocmpip.argv.words import Given
 from rocmpip.model.errors import UsageError
 from rocmpip.model.packages import normalise
@@ -115,7 +115,12 @@ class Values:
 
     def take_all(self, given: Iterable[Given]) -> None:
         for one in given:
-            self.take(one)
+            try:
+                self.take(one)
+            except UsageError as problem:
+                if one.option not in OURS:
+                    problem.words = (one.spelled, one.value or "")
+                raise
 
     def take(self, given: Given) -> None:
         """Apply one option of the command line (or of a requirement file). Raises UsageError in pip's words."""

@@ -94,7 +94,7 @@ def _long(word: str, queue: list[str], grammar: Grammar, given: list[Given], unk
         option = grammar.longs[name]
     if not option.takes_value:
         if equals:
-            raise _refuse(grammar, f"{name} option does not take a value")
+            raise _refuse(grammar, f"{name} option does not take a value", word)
         given.append(Given(option, name))
     else:
         given.append(Given(option, name, attached if equals else _next(queue, name, grammar)))
@@ -108,8 +108,8 @@ def match_long(spelled: str, grammar: Grammar) -> str:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise _refuse(grammar, f"no such option: {spelled}")
-    raise _refuse(grammar, f"ambiguous option: {spelled} ({', '.join(found)}?)")
+        raise _refuse(grammar, f"no such option: {spelled}", spelled)
+    raise _refuse(grammar, f"ambiguous option: {spelled} ({', '.join(found)}?)", spelled)
 
 
 def _cluster(word: str, queue: list[str], grammar: Grammar, given: list[Given]) -> None:
@@ -117,7 +117,7 @@ def _cluster(word: str, queue: list[str], grammar: Grammar, given: list[Given]) 
         name = "-" + letter
         option = grammar.shorts.get(name)
         if option is None:
-            raise _refuse(grammar, f"no such option: {name}")
+            raise _refuse(grammar, f"no such option: {name}", name)
         if option.takes_value:
             given.append(Given(option, name, word[at:] or _next(queue, name, grammar)))
             return
@@ -126,11 +126,14 @@ def _cluster(word: str, queue: list[str], grammar: Grammar, given: list[Given]) 
 
 def _next(queue: list[str], name: str, grammar: Grammar | None = None) -> str:
     if not queue:
-        raise _refuse(grammar, f"{name} option requires 1 argument")
+        raise _refuse(grammar, f"{name} option requires 1 argument", name)
     return queue.pop()
 
 
-def _refuse(grammar: Grammar | None, text: str) -> UsageError:
+def _refuse(grammar: Grammar | None, text: str, word: str) -> UsageError:
     command = grammar.command if grammar is not None else ""
     known = command in ("install", "download", "wheel", "lock")
-    return UsageError(text, hint=f"rocmpip {command} --help" if known else "")
+    problem = UsageError(text, hint=f"rocmpip {command} --help" if known else "")
+    if grammar is not None and word.partition("=")[0] not in grammar.ours:
+        problem.words = (word,)
+    return problem

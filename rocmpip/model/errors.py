@@ -51,6 +51,8 @@ class UsageError(RocmpipError):
     exit_code = 2
     slug = "usage"
     meaning = "the command line is wrong"
+    words: tuple[str, ...] = ()
+    """The option, and its value, with which pip itself would refuse the command; empty where the option is ours."""
 
 
 class InputError(RocmpipError):

@@ -57,6 +57,11 @@ def error(problem: RocmpipError) -> None:
     _reasons(problem)
 
 
+def pips(text: str) -> None:
+    """Words that are pip's own, as they stand."""
+    _write(redact(printable(text)).removesuffix("\n"))
+
+
 def refusal(problem: RocmpipError) -> None:
     """What pip would refuse too, in its words."""
     _tell("error", "ERROR:", problem.message)

@@ -125,6 +125,15 @@ def test_a_missing_file_in_pips_words(ask: Any, option: str, kind: str) -> None:
     assert caught.value.message == f"Could not open {kind} file: [Errno 2] No such file or directory: 'gone.txt'"
 
 
+def test_missing_files_that_pip_names_otherwise(ask: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        ask("install", "--build-constraint gone.txt x")
+    assert caught.value.message == "Could not open requirements file: [Errno 2] No such file or directory: 'gone.txt'"
+    with pytest.raises(InputError) as caught:
+        ask("install", "-r file:///gone/r.txt")
+    assert caught.value.message == "404 Client Error: FileNotFoundError for url: file:///gone/r.txt"
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

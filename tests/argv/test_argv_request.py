@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rocmpip.argv.refusals import refuse_combinations
 from rocmpip.argv.render import uninstall_options
 from rocmpip.argv.request import need_requirements
 from rocmpip.argv.table import Option
@@ -161,11 +162,66 @@ def test_lock_files_are_left_to_pip(ask: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "argv", ["--require-hashes --no-require-hashes x", "--pre --only-final y x", "--only-deps --no-deps x", "--group a:b"]
+    "argv", ["--require-hashes --no-require-hashes x", "--pre --only-final y x", "--only-deps --no-deps x"]
 )
 def test_what_pip_refuses_together(ask: Any, argv: str) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(InputError):
         ask("install", argv)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ("--user --target t x", "Can not combine '--user' and '--target'"),
+        ("--python-version 3.1 --only-binary :all:", "Can not use any platform or abi specific options unless installing via"),
+        ("--platform linux_x86_64 --only-binary :all: x", "Can not use any platform or abi specific options"),
+        ("--abi cp312 --target t x", "either --no-deps must be set, or --only-binary=:all: must be set"),
+        ("--abi cp312 --target t --only-binary :all: --no-binary y x", "either --no-deps must be set"),
+        ("--implementation cp --dry-run --no-deps -r pylock.toml", "are not supported when selecting requirements from"),
+        ("--no-build-isolation --build-constraint b.txt x", "--build-constraint cannot be used with --no-build-isolation."),
+    ],
+)
+def test_what_pip_refuses_before_it_looks_at_requirements(ask: Any, argv: str, message: str) -> None:
+    request, _ = ask("install", argv, files={"/project/b.txt": ""})
+    with pytest.raises(InputError) as caught:
+        refuse_combinations(request)
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("command", "argv"),
+    [
+        ("install", "--python-version 3.12 --only-binary :all: --target t x"),
+        ("install", "--platform linux_x86_64 --no-deps --dry-run x"),
+        ("download", "--platform linux_x86_64 --only-binary :all: x"),
+        ("install", "--only-binary :all: --user x"),
+    ],
+)
+def test_what_pip_takes_together(ask: Any, command: str, argv: str) -> None:
+    request, _ = ask(command, argv)
+    refuse_combinations(request)
+    assert [line.name for line in request.requirements] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ("--updgrade x", ("--updgrade",)),
+        ("--re x", ("--re",)),
+        ("-Z", ("-Z",)),
+        ("--no-index=1 x", ("--no-index=1",)),
+        ("x --index-url", ("--index-url",)),
+        ("--retries many x", ("--retries", "many")),
+        ("--group a:b", ("--group", "a:b")),
+        ("--gfx", ()),
+        ("--jobs x", ()),
+        ("--json=1", ()),
+    ],
+)
+def test_the_words_with_which_pip_refuses_an_option(ask: Any, argv: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError) as caught:
+        ask("install", argv)
+    assert caught.value.words == words
 
 
 def test_options_for_uninstall() -> None:
