@@ -15,6 +15,7 @@ from rocmpip.machine.judge import judge
 from rocmpip.machine.probe import probe
 from rocmpip.model.errors import BadConfiguration, RocmpipError
 from rocmpip.model.machine import InstalledDist, Platform, RocmRoot, TargetEnv
+from rocmpip.model.regular import regular
 from rocmpip.model.rocm import parse_rocm
 from rocmpip.report.platform import platform_result, python_result, torch_result
 
@@ -190,7 +191,7 @@ def _project_speaks(cwd: str) -> bool:
     folder = cwd
     while True:
         try:
-            with open(os.path.join(folder, "pyproject.toml"), "rb") as stream:
+            with open(os.path.join(folder, "pyproject.toml"), "rb", opener=regular) as stream:
                 return b"tool.rocmpip" in stream.read(1 << 20)
         except OSError:
             parent = os.path.dirname(folder)

@@ -17,6 +17,7 @@ from rocmpip.check.site import Site
 from rocmpip.elf.targets import fitting
 from rocmpip.machine.programs import Unanswered, output_of
 from rocmpip.model.machine import InstalledDist
+from rocmpip.model.regular import regular
 
 _FIRST = ("torch", "torchvision", "torchaudio", "triton", "triton-rocm", "pytorch-triton-rocm")
 _NO_IMPORT = ("rocm", "rocm-sdk-core", "rocm-sdk-devel", "rocm-sdk-libraries")
@@ -129,7 +130,8 @@ def _wanted(site: Site) -> list[InstalledDist]:
 def import_names(dist: InstalledDist) -> list[str]:
     """What the distribution is imported as: its top_level.txt, else the packages and modules of its RECORD."""
     try:
-        text = (Path(dist.path) / "top_level.txt").read_text(encoding="utf-8", errors="replace")
+        with open(Path(dist.path) / "top_level.txt", encoding="utf-8", errors="replace", opener=regular) as stream:
+            text = stream.read(65536)
     except OSError:
         text = ""
     names = [line.strip() for line in text.splitlines() if line.strip().isidentifier()]

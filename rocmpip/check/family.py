@@ -11,6 +11,7 @@ from pathlib import Path
 from rocmpip.catalogue.catalogue import Catalogue
 from rocmpip.model.machine import InstalledDist
 from rocmpip.model.names import normalise
+from rocmpip.model.regular import regular
 from rocmpip.model.rocm import rocm_of_label
 
 TRITONS = ("triton", "triton-rocm", "pytorch-triton-rocm", "pytorch-triton")
@@ -38,7 +39,7 @@ class Fault:
 def record(dist: InstalledDist) -> tuple[str, ...]:
     """Files of a distribution by its RECORD, relative to site-packages; () when it has none."""
     try:
-        with (Path(dist.path) / "RECORD").open(encoding="utf-8", errors="replace", newline="") as stream:
+        with open(Path(dist.path) / "RECORD", encoding="utf-8", errors="replace", newline="", opener=regular) as stream:
             return tuple(row[0] for row in csv.reader(line for line in stream) if row and row[0])
     except (OSError, csv.Error):
         return ()
@@ -47,7 +48,7 @@ def record(dist: InstalledDist) -> tuple[str, ...]:
 def requires(dist: InstalledDist, name: str) -> bool:
     """True when its metadata requires ``name`` unconditionally."""
     try:
-        with (Path(dist.path) / "METADATA").open(encoding="utf-8", errors="replace") as stream:
+        with open(Path(dist.path) / "METADATA", encoding="utf-8", errors="replace", opener=regular) as stream:
             for line in stream:
                 if not line.strip():
                     return False
@@ -68,7 +69,7 @@ def brings(dist: InstalledDist, folder: str) -> bool:
 def torch_build(torch: InstalledDist) -> Mapping[str, str]:
     """torch/version.py's constants (``hip``, ``cuda``, ``__version__``), "" for None; {} when it cannot be read."""
     try:
-        with (Path(torch.path).parent / "torch/version.py").open(encoding="utf-8", errors="replace") as stream:
+        with open(Path(torch.path).parent / "torch/version.py", encoding="utf-8", errors="replace", opener=regular) as stream:
             text = stream.read(65536)
     except OSError:
         return {}

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from rocmpip.elf import ElfError, Linkage, Symbols, linkage, symbols
+from rocmpip.model.regular import regular
 
 _CACHE_MAGIC = b"glibc-ld.so.cache1.1"
 _DEFAULT = ("/lib", "/usr/lib", "/lib64", "/usr/lib64")
@@ -200,7 +201,7 @@ def read_cache(path: str = "/etc/ld.so.cache") -> dict[str, tuple[str, ...]]:
     osversion and u64 hwcap, offsets counted from the header's begin.
     """
     try:
-        with open(path, "rb") as stream:
+        with open(path, "rb", opener=regular) as stream:
             data = stream.read(64 << 20)
     except OSError:
         return {}

@@ -75,7 +75,8 @@ class Look:
     def _own(self, path: str) -> bool:
         """True for what is real even under a root: the target environment, and folders that are no part of the machine's
         (/home, /tmp) unless the root has them."""
-        if not self.simulated:
+        # A path out of a broken file may hold a zero byte, which only Tree bears.
+        if not self.simulated or "\0" in path:
             return False
         if self.target is not None and self.target.kind not in ("system", "container") and below(path, self.target.prefix):
             return True
@@ -91,7 +92,13 @@ class Look:
     def names(self, path: str) -> list[str]:
         if not self.is_folder(path):
             return []
-        return sorted(os.listdir(path)) if self._own(path) else self.tree.names(path)  # noqa: PTH208
+        if not self._own(path):
+            return self.tree.names(path)
+        try:
+            return sorted(os.listdir(path))  # noqa: PTH208
+        except OSError as problem:
+            self.tree.complain(path, problem)
+            return []
 
     def text(self, path: str) -> str:
         """A file's text, "" when it is missing or unreadable."""

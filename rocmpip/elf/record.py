@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 from rocmpip.model.provenance import FILENAME, Provenance, from_json
+from rocmpip.model.regular import regular
 
 _LIMIT = 1 << 20
 
@@ -27,10 +28,9 @@ def read_wheel(wheel: Path) -> Provenance | None:
 
 def read_installed(dist_info: Path) -> Provenance | None:
     """The record of an installed package by its ``.dist-info`` folder; None when it has none or it cannot be read."""
-    path = dist_info / FILENAME
     try:
-        if path.stat().st_size > _LIMIT:
-            return None
-        return from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+        with open(dist_info / FILENAME, "rb", opener=regular) as stream:
+            content = stream.read(_LIMIT + 1)
+        return from_json(json.loads(content)) if len(content) <= _LIMIT else None
+    except (OSError, ValueError, RecursionError):
         return None

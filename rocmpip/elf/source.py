@@ -6,8 +6,9 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Protocol
+
+from rocmpip.model.regular import regular
 
 _CHUNK = 1 << 20
 
@@ -85,7 +86,7 @@ def opened(data: bytes | bytearray | memoryview | str | os.PathLike[str]) -> Ite
     if isinstance(data, (bytes, bytearray, memoryview)):
         yield BytesSource(data)
         return
-    with Path(data).open("rb") as stream:
+    with open(data, "rb", opener=regular) as stream:
         yield FileSource(stream.fileno())
 
 

@@ -16,6 +16,7 @@ from rocmpip.elf.links import links
 from rocmpip.elf.objects import HEAD, FileReport, examine_source, interesting
 from rocmpip.elf.source import BytesSource, ElfError, FileSource, Source
 from rocmpip.elf.targets import CodeObject, covers
+from rocmpip.model.regular import regular
 
 _IN_MEMORY = 8 << 20
 _MAX_MEMBERS = 200_000
@@ -94,7 +95,7 @@ def examine_wheel(path: str | os.PathLike[str]) -> WheelReport:
     when compressed, so memory does not grow with the wheel.
     """
     path = Path(path)
-    with path.open("rb") as stream:
+    with open(path, "rb", opener=regular) as stream:
         size = os.fstat(stream.fileno()).st_size
         try:
             with zipfile.ZipFile(stream) as archive:

@@ -36,6 +36,7 @@ class Tree:
 
     def host(self, path: str) -> str:
         """Where ``path`` really is on this host. Raises OSError (ELOOP, ENOENT, EACCES)."""
+        _no_nul(path)
         if not self.root:
             return path
         folder, name = os.path.split(path.rstrip("/") or "/")
@@ -84,6 +85,7 @@ class Tree:
     def real(self, path: str) -> str:
         """The machine path with all links resolved ("" when it cannot be): two names of one folder give the same."""
         try:
+            _no_nul(path)
             resolved = self._walk(path) if self.root else os.path.realpath(path, strict=True)
             if self.root:
                 os.stat(resolved)
@@ -151,6 +153,12 @@ class Tree:
 
     def allows(self, path: str, mode: int) -> bool:
         return self._is(path, lambda where: os.access(where, mode))
+
+
+def _no_nul(path: str) -> None:
+    """A path out of a broken file may hold a zero byte: no file has such a name."""
+    if "\0" in path:
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 def reason(problem: OSError) -> str:

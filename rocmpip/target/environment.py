@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from rocmpip.model.errors import InputError
 from rocmpip.model.machine import TargetEnv
+from rocmpip.model.regular import regular
 from rocmpip.target.choose import choose, is_own
 from rocmpip.target.installed import installed
 
@@ -102,7 +103,7 @@ def _runs(interpreter: str) -> bool:
 def _read_pyvenv(path: str) -> dict[str, str] | None:
     """The keys of pyvenv.cfg in lower case, or None when there is none."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
+        with open(path, encoding="utf-8", errors="replace", opener=regular) as stream:
             text = stream.read(65536)
     except OSError:
         return None

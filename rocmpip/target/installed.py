@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rocmpip.model.machine import InstalledDist
 from rocmpip.model.names import normalise
+from rocmpip.model.regular import regular
 
 # os.scandir over a thousand entries is most of what `rocmpip detect` does.
 # ruff: noqa: PTH118
@@ -64,7 +65,7 @@ def _headers(path: str) -> dict[str, str]:
     """The headers Name and Version of a metadata file (without opening an e-mail parser); {} when it cannot be read."""
     found: dict[str, str] = {}
     try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
+        with open(path, encoding="utf-8", errors="replace", opener=regular) as stream:
             for line in stream:
                 if not line.strip() or len(found) == 2:
                     break
@@ -79,7 +80,7 @@ def _headers(path: str) -> dict[str, str]:
 def _egg_link(name: str, path: str) -> InstalledDist | None:
     """A project that `setup.py develop` linked: the folder named in the link holds its metadata."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
+        with open(path, encoding="utf-8", errors="replace", opener=regular) as stream:
             source = stream.readline().strip()
     except OSError:
         return None

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from rocmpip.model.errors import InputError, Refused
 from rocmpip.model.machine import TargetEnv
+from rocmpip.model.regular import regular
 from rocmpip.target.become import our_pip_runner, pip_here, pip_there
 from rocmpip.target.installed import installed
 
@@ -95,7 +96,8 @@ def _needed_python(runner: str) -> tuple[int, ...]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        with open(path, encoding="utf-8", errors="replace", opener=regular) as stream:
+            return stream.read()
     except OSError:
         return ""
 
