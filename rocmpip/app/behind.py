@@ -25,11 +25,12 @@ def main(command: str, argv: Sequence[str]) -> int:
 
 
 def _run(command: str, argv: Sequence[str]) -> int:
-    from rocmpip.app.request import sorted_request
+    from rocmpip.app.request import sorted_request, warn_of_indexes
 
     context = gather(command, argv)
     if passes_through(context):
         plain_pip(context)
+    warn_of_indexes(context.request.index, quiet=context.request.quiet > 1)
     with terminated_as_interrupt(), open_session(context, sorted_request(context)) as session:
         for note in session.asked.notes:
             say.note(note)

@@ -70,24 +70,44 @@ def refused_by_pip(context: Context) -> NoReturn:
     become_pip([context.request.command, *context.ours.plain], context.target, env)
 
 
+def refused_lock(context: Context) -> int:
+    """A lock that cannot be had: pip says so in its words; its exit code, 0 should it have the lock after all. Nothing is installed."""
+    from rocmpip.target.pip import pip_command
+    from rocmpip.target.run import run_pip
+
+    words = [context.request.command, "--dry-run", *context.ours.plain]
+    return run_pip(pip_command(context.target), words, env={**context.env, "PIP_NO_INDEX": "1"}, cwd=context.cwd)
+
+
 def plan_and_act(context: Context, *, as_json: bool, ready: ReadyPip | None = None) -> int:
     from rocmpip.app.ahead import refuse_unready, unready_notes
     from rocmpip.app.behind import run_plain
     from rocmpip.app.plain import asks_for_ours, is_plain
     from rocmpip.app.planning import make_plan
-    from rocmpip.app.request import sorted_request
+    from rocmpip.app.request import sorted_request, warn_of_indexes
     from rocmpip.app.session import open_session
     from rocmpip.app.sizes import with_sizes
     from rocmpip.app.unkept import check_locks, refuse_unkept
     from rocmpip.plan.listing import Unusable
 
-    check_locks(context)
+    warn_of_indexes(context.request.index, quiet=as_json or context.request.quiet > 1)
+    try:
+        check_locks(context)
+    except NetworkError as unreached:
+        code = 0 if as_json else refused_lock(context)
+        if code:
+            return code
+        raise unreached
     asked = sorted_request(context)
     with open_session(context, asked, ready) as session:
         try:
             plan = make_plan(session)
         except NetworkError as unreached:
-            if as_json or unreached.about_page or asks_for_ours(session):
+            if as_json or asks_for_ours(session):
+                raise
+            if unreached.about_page:
+                if context.request.verbose and run_plain(session) == 0:
+                    return 0
                 raise
             # Nothing of ours is asked for by name: pip tells why a file cannot be had, or has it by ways of its own.
             return run_plain(session)
@@ -101,6 +121,7 @@ def plan_and_act(context: Context, *, as_json: bool, ready: ReadyPip | None = No
                 raise
             # Nothing of ours is in the way: pip tells such a conflict in its own words, with its own exit code.
             return run_plain(session)
+        session.expected = tuple(item.name for item in plan.items if item.action != "keep")
         plain = is_plain(session, plan)
         refuse_unkept(context, plain=plain)
         if not as_json and plain:

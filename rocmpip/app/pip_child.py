@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocmpip.app.context import Context, user_indexes
 from rocmpip.app.family import alias_for, rocm_environment
 from rocmpip.app.lines import line_text
 from rocmpip.app.policy import pinned_route
@@ -47,7 +48,7 @@ class Pip:
         empty.mkdir(exist_ok=True)
         env = neutral_environment(context.env, router_url=self.url, empty_folder=str(empty), index=context.request.index)
         env.update(rocm_environment(context, self.session.policy.family.made))
-        env["ROCMPIP_LOOKING"] = looking(context.request.index)
+        env.update(spoken(context))
         env.update(extra or {})
         return env
 
@@ -113,6 +114,16 @@ class Pip:
         from rocmpip.argv.render import uninstall_options
 
         return self.run("uninstall", ["-y", *uninstall_options(self.session.context.request.options), *names])
+
+
+def spoken(context: Context) -> dict[str, str]:
+    """What pip is to say of where it looks, instead of the router's address: see ``target/watched.py``."""
+    index = context.request.index
+    said = {"ROCMPIP_LOOKING": looking(index)}
+    if context.request.verbose and len(indexes := user_indexes(context)) == 1:
+        said["ROCMPIP_PLACE"] = redact(indexes[0].rstrip("/"))
+        said["ROCMPIP_ELSEWHERE"] = " ".join((*context.catalogue.routed_names, *context.book.names()))
+    return said
 
 
 def looking(index: IndexOptions) -> str:

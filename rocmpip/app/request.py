@@ -56,7 +56,7 @@ def read_request(
         finally:
             client.close()
 
-    indexes: list[IndexOptions] = []
+    seen: list[tuple[IndexOptions, int]] = []
     try:
         request, ours = parse_request(
             argv,
@@ -69,7 +69,7 @@ def read_request(
             pip_version=pip.version[:2],
             arity=arity,
             extra=extra,
-            told=indexes.append,
+            told=lambda index, quiet: seen.append((index, quiet)),
         )
         refuse_combinations(request)
         if command != "lock" and not empty:
@@ -79,8 +79,8 @@ def read_request(
             pip_refuses(pip, [command, *problem.words], env, cwd)
         raise
     except InputError:
-        for index in indexes:
-            warn_of_indexes(index)
+        for index, quiet in seen:
+            warn_of_indexes(index, quiet=quiet > 1 or "--json" in argv)
         raise
     return request, ours, target
 
@@ -98,11 +98,11 @@ def pip_refuses(pip: PipCommand, words: Sequence[str], env: Mapping[str, str], c
         raise SystemExit(done.code)
 
 
-def warn_of_indexes(index: IndexOptions) -> None:
-    """pip's warning of an index URL that is none, which it gives before it looks for anything."""
+def warn_of_indexes(index: IndexOptions, *, quiet: bool = False) -> None:
+    """pip's warning of an index URL that is none, which it gives before it looks for anything; behind the router it has none."""
     from urllib.parse import urlsplit
 
-    for url in (index.index_url, *index.extra_index_urls):
+    for url in () if quiet else (index.index_url, *index.extra_index_urls):
         try:
             parts = urlsplit(url)
         except ValueError:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmpip.model.errors import InputError, NoPlan, Refused
+from rocmpip.model.redact import redact
 from rocmpip.model.rocm import rocm_of_label
 
 if TYPE_CHECKING:
@@ -14,31 +15,33 @@ if TYPE_CHECKING:
 
 def check_locks(context: Context) -> None:
     """A pylock.toml goes to pip with the URLs that stand in it, past the router: it must name no CUDA package and no torch of another
-    build. Raises NoPlan(40), InputError for what is no lock."""
+    build. Raises NoPlan(40), InputError for what is no lock, NetworkError for one that cannot be had."""
     if context.platform.state == "none" or not context.request.pylocks:
         return
     from rocmpip.lock.pylock import read
 
     for place in context.request.pylocks:
-        if "://" in place:
-            raise Refused(
-                f"{place}: a lock from the network is not installed unread",
-                hint="download it, then: rocmpip sync pylock.toml",
-            )
         try:
-            text = Path(place).read_text(encoding="utf-8")
+            text = _fetched(context, place) if "://" in place else Path(place).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
             raise InputError(
                 f"Error reading pylock file {place!r}", why=getattr(problem, "strerror", "") or str(problem)
             ) from None
-        pins = read(text, place).pins
+        pins = read(text, redact(place)).pins
         wrong = [f"{name} {version}" for name, version in pins.items() if _wrong(context, name, version)]
         if wrong:
             raise NoPlan(
-                f"{place} locks what is not for this machine: {', '.join(wrong[:6])}",
+                f"{redact(place)} locks what is not for this machine: {', '.join(wrong[:6])}",
                 why="they are CUDA packages or builds of torch without a +rocm label",
                 hint="lock for this machine: rocmpip lock -o pylock.toml and what you need",
             )
+
+
+def _fetched(context: Context, place: str) -> str:
+    from rocmpip.index.client import Client
+
+    with Client(context.request.index, env=context.env) as client:
+        return client.requirement_text(place)
 
 
 def _wrong(context: Context, name: str, version: str) -> bool:

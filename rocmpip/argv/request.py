@@ -74,7 +74,7 @@ def parse_request(
     extra: tuple[Option, ...] = (),
     python: str = "",
     python_fits: Callable[[str], bool] | None = None,
-    told: Callable[[IndexOptions], None] = lambda index: None,
+    told: Callable[[IndexOptions, int], None] = lambda index, quiet: None,
 ) -> tuple[Request, Ours]:
     """Read one command.
 
@@ -90,7 +90,7 @@ def parse_request(
     ``extra``: further options of our own (``lock`` has some); they come back in ``Ours.extra``.
     ``python``: ``--python`` from before the sub-command.
     ``python_fits``: whether the target Python meets a requires-python (of a script); without it, yes.
-    ``told``: called with the indexes of command line and configuration before any file is read.
+    ``told``: called with the indexes of command line and configuration, and the number of -q, before any file is read.
 
     Raises UsageError and InputError, in pip's words where pip refuses the same.
     """
@@ -102,7 +102,7 @@ def parse_request(
     scope = _scope(values, env)
     reading = Reading(cwd=cwd, kind=kind, family=family)
     index = _index(values, scope, env)
-    told(index)
+    told(index, values.number("quiet"))
     fetch = None if remote is None else partial(remote, index=index)
     files = FileReader(read, env, reading, scope, pip_version, fetch=fetch)
     constraints, requirements, build_constraints = _requirements(values, words, files, python_fits)

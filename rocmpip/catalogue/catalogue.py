@@ -48,6 +48,11 @@ class Catalogue:
         found = self._memo[key]
         return found if isinstance(found, Member) else None
 
+    @property
+    def routed_names(self) -> tuple[str, ...]:
+        """Names, and patterns of names (``*``), that the user's own indexes are not asked for: the torch family, CUDA's packages."""
+        return (*(member.pattern for member in self.members), *self.forbidden_names)
+
     def is_family(self, name: str) -> bool:
         """True for names that must come from the chosen ROCm family and from nowhere else."""
         return self.member(name) is not None

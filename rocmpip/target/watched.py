@@ -12,7 +12,8 @@ ours. PARENT: process id of the rocmpip that waits. RUNNER: runner file of rocmp
   so soon after the first must not interrupt pip's roll-back.
 * pip's line "Looking in indexes: …" would show the router's address and an empty folder of ours. It says what ROCMPIP_LOOKING
   holds instead (the user's own places), or is left out when that is empty. In all other words of pip's the router's address
-  (with its secret path) is "rocmpip".
+  (with its secret path) is "rocmpip". A page of the router's is told (``pip -v``) as that of the one index that it came from,
+  ROCMPIP_PLACE, but for the names ROCMPIP_ELSEWHERE, which have indexes of their own.
 * What pip said is written to the file ROCMPIP_TRANSCRIPT when it fails. pip's own --log is no way to have it: with that pip
   shows no spinner and leaves the output of a failed build out of its error.
 """
@@ -132,9 +133,19 @@ def _watch(parent: int) -> None:
             sys.exit(143)
 
 
-def _hear_records(text: str, router: str, transcript: "_Transcript | None") -> None:
+def _hear_records(text: str, router: str, place: str, elsewhere: str, transcript: "_Transcript | None") -> None:
     """Change pip's words where its log records are made: nothing of pip is imported, and other words change nothing."""
+    import fnmatch
     import logging
+    import re
+
+    pages, secret = router + "/simple/", router.rpartition("/")[2]
+    patterns = elsewhere.split()
+
+    def page(found: "re.Match[str]") -> str:
+        name = found.group(1)
+        ours = not place or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+        return ("rocmpip/simple" if ours else place) + "/" + name + "/"
 
     make = logging.getLogRecordFactory()
 
@@ -155,8 +166,8 @@ def _hear_records(text: str, router: str, transcript: "_Transcript | None") -> N
                 said = record.getMessage()
             except (TypeError, ValueError):
                 return record
-            if router and router in said:
-                said = said.replace(router, "rocmpip")
+            if secret and secret in said:
+                said = re.sub(re.escape(pages) + "([^/ ]+)/", page, said).replace(router, "rocmpip").replace(secret, "rocmpip")
                 record.msg, record.args = said, ()
             if transcript is not None and unseen:
                 transcript.add(said + "\n")
@@ -277,7 +288,9 @@ def _run(runner: str, arguments: "list[str]") -> None:
     url = os.environ.get("PIP_INDEX_URL", "").rstrip("/").rpartition("/")[0]
     path = os.environ.pop("ROCMPIP_TRANSCRIPT", "")
     transcript = _Transcript(path) if path else None
-    _hear_records(os.environ.pop("ROCMPIP_LOOKING", ""), url if url.startswith("http://127.0.0.1:") else "", transcript)
+    router = url if url.startswith("http://127.0.0.1:") else ""
+    told = [os.environ.pop("ROCMPIP_" + name, "") for name in ("LOOKING", "PLACE", "ELSEWHERE")]
+    _hear_records(told[0], router, told[1], told[2], transcript)
     try:
         _pip(runner, arguments)
     except SystemExit as stop:
