@@ -34,6 +34,8 @@ class Session:
     """See ``Policy.steering``: what was learned stays for every later choice of this run."""
     ready: ReadyPip | None = None
     """A pip that loads itself while the plan is made."""
+    expected: tuple[str, ...] = ()
+    """Names that pip will ask the router for, once a plan says so."""
 
     def again(self, *, held: Mapping[str, str], left_out: Mapping[str, str] | None = None, virtual: bool = True) -> Policy:
         self.policy = Policy(
@@ -50,6 +52,8 @@ class Session:
         direct = not self.context.request.dry_run
         router = Router(route or self.policy.route, client, metadata=client.metadata_for, direct=direct)
         router.start()
+        if self.expected:
+            router.expect(self.expected)
         try:
             yield router
         finally:

@@ -96,6 +96,10 @@ class Server:
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(5)
 
+    @property
+    def closing(self) -> bool:
+        return self._closing.is_set()
+
     def _accept(self) -> None:
         while not self._closing.is_set():
             try:

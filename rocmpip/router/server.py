@@ -7,8 +7,9 @@ import hmac
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
 from urllib.parse import unquote
 
@@ -47,11 +48,19 @@ class _Answer:
     record: Asked
     entries: tuple[Entry, ...] = ()
 
+    @cached_property
+    def as_json(self) -> bytes:
+        return as_json(self.record.name, self.entries)
+
+    @cached_property
+    def as_html(self) -> bytes:
+        return as_html(self.record.name, self.entries)
+
 
 class Router:
     """One index on 127.0.0.1 under an unguessable path, for connections of our own uid.
 
-    ``route`` is called once per name, in the thread of the first request for it. ``token`` (at least 16 letters, digits, ``_``
+    ``route`` is called once per name, in the thread of the first request for it, or ahead of that (``expect``). ``token`` (at least 16 letters, digits, ``_``
     or ``-``) is random unless given. ``stream``: files whose URL needs credentials that only the client has are handed on by the
     router; otherwise pip is pointed to them and needs a private netrc (``rocmpip.index.credentials.private_netrc``).
 
@@ -185,7 +194,21 @@ class Router:
         """The file behind a link that a page of ours gave, with its hashes, size and index; None when there is none."""
         return self._files.file_of(url) if self._files is not None else None
 
+    def expect(self, names: Iterable[str]) -> None:
+        """Have the answers for these names ready before they are asked for, in this order. Does not wait for that."""
+
+        def make() -> None:
+            for name in names:
+                if self._server is None or self._server.closing:
+                    return
+                _ = self._answer_for(normalise(name)).as_json
+
+        threading.Thread(target=make, name="rocmpip-expect", daemon=True).start()
+
     # Answers
+
+    def _answer_for(self, name: str) -> _Answer:
+        return self._answers.get(name, lambda: self._answer(name))
 
     def _handle(self, question: Question) -> Reply:
         try:
@@ -219,11 +242,10 @@ class Router:
             return self._projects(wants)
         if not _NAME.match(name):
             return NOT_FOUND
-        answer = self._answers.get(normalise(name), lambda: self._answer(normalise(name)))
+        answer = self._answer_for(normalise(name))
         if answer.record.status != 200:
             return NOT_FOUND
-        write = as_json if wants else as_html
-        return _page(wants, write(answer.record.name, answer.entries))
+        return _page(wants, answer.as_json if wants else answer.as_html)
 
     def _projects(self, wants: bool) -> Reply:
         names = sorted({record.name for record in self.asked if record.status == 200})

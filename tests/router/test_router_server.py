@@ -360,3 +360,41 @@ def test_the_path_is_a_secret_of_its_own_each_time(memory: Memory) -> None:
     for bad in ("short", "sl/ash/sl/ash/sl/ash", "x" * 16 + "\n"):
         with pytest.raises(UsageError, match="token"):
             Router(route, memory, token=bad)
+
+
+def test_what_is_expected_is_ready_before_it_is_asked_for(memory: Memory) -> None:
+    names = ("six", "triton", "torch", "nothing")
+    with Router(route, memory) as asked:
+        words = {name: ask(f"{asked.url}{name}/", Accept=JSON) for name in names}
+        there = asked.url.removesuffix("simple/").encode()
+    CALLS.clear()
+    with Router(route, memory) as router:
+        router.expect(["Six", "torch", "triton", "bug", "nothing"])
+        end = threading.Event()
+        while len(CALLS) < 5:
+            assert not end.wait(0.01)
+        for name, before in words.items():
+            now = ask(f"{router.url}{name}/", Accept=JSON)
+            assert now.status == before.status
+            assert now.body == before.body.replace(there, router.url.removesuffix("simple/").encode())
+        assert links(router).keys() == {WHEEL.filename, BARE.filename, SDIST.filename, LOCAL.filename, GUARDED.filename}
+        assert CALLS == ["six", "torch", "triton", "bug", "nothing"], "each was worked out once, in this order"
+
+
+def test_expecting_ends_with_the_router(memory: Memory) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def slow(name: str) -> Route:
+        CALLS.append(name)
+        begun.set()
+        assert go.wait(20)
+        return route("six")
+
+    with Router(slow, memory) as router:
+        router.expect(["one", "two", "three"])
+        assert begun.wait(20)
+    go.set()
+    for thread in threading.enumerate():
+        if thread.name == "rocmpip-expect":
+            thread.join(20)
+    assert CALLS == ["one", "six"]
