@@ -100,6 +100,9 @@ def plan_and_act(context: Context, *, as_json: bool, ready: ReadyPip | None = No
         raise unreached
     asked = sorted_request(context)
     with open_session(context, asked, ready) as session:
+        if context.request.uploaded_prior_to and not as_json and not asks_for_ours(session):
+            # Only pip keeps to it, and asks all indexes for their upload times: a plan of ours would be refused below.
+            return run_plain(session)
         try:
             plan = make_plan(session)
         except NetworkError as unreached:

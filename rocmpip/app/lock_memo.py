@@ -39,7 +39,8 @@ class Memo:
         root = env.get("ROCMPIP_CACHE_DIR") or _join(
             env.get("XDG_CACHE_HOME") or _join(env.get("HOME", ""), ".cache"), "rocmpip"
         )
-        if root and not {"--no-cache-dir", "--no-cache"} & set(argv):
+        afresh = any(word in ("--no-cache-dir", "--no-cache") or word.startswith("--refresh-package") for word in argv)
+        if root and not afresh:
             # Two command lines of one name would only take turns: what is believed is in the digest.
             words = self._words.encode("utf-8", "surrogateescape")
             name = f"{zlib.crc32(words):08x}{zlib.adler32(words):08x}-{len(words)}"

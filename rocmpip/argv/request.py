@@ -15,7 +15,7 @@ from rocmpip.argv.labels import TORCH_FAMILY
 from rocmpip.argv.render import options_for_pip
 from rocmpip.argv.requirement import Kind, Reading, kind_on_disk, read_editable, read_requirement
 from rocmpip.argv.table import NEWEST, Option, Version, command_grammar
-from rocmpip.argv.values import Values, is_pylock
+from rocmpip.argv.values import NameSets, Values, is_pylock
 from rocmpip.argv.words import Arity, Words, take_apart
 from rocmpip.model.errors import InputError, UsageError
 from rocmpip.model.packages import RequirementLine
@@ -287,7 +287,16 @@ def _index(values: Values, scope: Scope, env: Mapping[str, str]) -> IndexOptions
         keyring_provider=values.text("keyring_provider") or "auto",
         no_input=values.flag("no_input"),
         no_proxy_env=values.flag("no_proxy_env"),
+        refresh=_names(values.many("refresh_package")),
     )
+
+
+def _names(texts: Sequence[str]) -> tuple[str, ...]:
+    """Comma-separated names with ``:all:`` and ``:none:``, as pip adds them up."""
+    names = NameSets()
+    for text in texts:
+        names.add(text, to_second=False)
+    return tuple(names.first)
 
 
 def _timeout(values: Values) -> float:

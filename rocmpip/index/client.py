@@ -76,7 +76,7 @@ class Client:
             trusted_hosts=options.trusted_hosts,
             offline=offline,
         )
-        self._pages = Pages(self.fetcher, cache, marks_trust=bool(options.trusted_hosts))
+        self._pages = Pages(self.fetcher, cache, marks_trust=bool(options.trusted_hosts), refresh=options.refresh)
         self._metadata = Metadata(self.fetcher, cache, lambda file, folder: self.download(file, folder), guess=guess)
         self._known: Once[tuple[str, str], Page | Absent] = Once()
         self._answers: dict[tuple[str, str], Answer] = {}
@@ -111,6 +111,10 @@ class Client:
         except NetworkError as problem:
             problem.about_page = True
             raise
+
+    def page_headers(self, name: str) -> dict[str, str]:
+        """Headers that belong to the question for the page of ``name`` on a road of one's own."""
+        return self._pages.headers(name)
 
     @property
     def until(self) -> float:

@@ -157,7 +157,9 @@ class FastPages:
     def question(self, index_url: str, name: str) -> tuple[Address, dict[str, str]] | None:
         """How to ask for the page of ``name`` on a road of one's own; None where ``fetch`` must do it."""
         index = self.client.credentials.learn(index_url).rstrip("/")
-        return self._fetcher.question(f"{index}/{name}/", _HEADERS) if index.startswith(("http://", "https://")) else None
+        if not index.startswith(("http://", "https://")):
+            return None
+        return self._fetcher.question(f"{index}/{name}/", self._headers(name))
 
     def fetch(self, index_url: str, name: str) -> Fetched:
         """Ask for the page of ``name`` (normalised): the waiting half, for a thread. Raises NetworkError."""
@@ -166,13 +168,19 @@ class FastPages:
             return self.settled(index_url, name)
         try:
             answer = self._fetcher.read(
-                f"{index}/{name}/", subject=f"the page of {name}", most=self.client.limits.page_bytes, headers=_HEADERS
+                f"{index}/{name}/",
+                subject=f"the page of {name}",
+                most=self.client.limits.page_bytes,
+                headers=self._headers(name),
             )
         except NetworkError as problem:
             problem.about_page = True
             raise
         known = self.answered(index_url, name, answer)
         return self.settled(index_url, name) if known is None else known
+
+    def _headers(self, name: str) -> dict[str, str]:
+        return {**_HEADERS, **self.client.page_headers(name)}
 
     def settled(self, index_url: str, name: str) -> Fetched:
         """A page by the client's own road, from the answer that is there already if one is. Raises NetworkError."""

@@ -26,13 +26,15 @@ ABSENT = {404: "HTTP 404", 403: "HTTP 403", 410: "HTTP 410"}
 class Pages:
     """Safe for threads; remembers nothing but what goes to disk."""
 
-    def __init__(self, fetcher: Fetcher, cache: BlobCache | None, *, marks_trust: bool) -> None:
-        """``marks_trust``: there are --trusted-host options, so files say whether their host is one."""
+    def __init__(self, fetcher: Fetcher, cache: BlobCache | None, *, marks_trust: bool, refresh: tuple[str, ...] = ()) -> None:
+        """``marks_trust``: there are --trusted-host options, so files say whether their host is one. ``refresh``: names, or
+        ":all:", for which no cache on the way may answer unasked."""
         self._fetcher = fetcher
         self._limits = fetcher.limits
         self._credentials = fetcher.credentials
         self._cache = cache
         self._marks_trust = marks_trust
+        self._refresh = refresh
         self.notes: list[str] = []
         self.until = math.inf
         """The moment at which the first of the pages given so far goes stale; 0 when one may be another at any time."""
@@ -51,13 +53,14 @@ class Pages:
         if answer is not None:
             return self._answered(answer, url, index, name, place)
         stored = self._stored(place)
-        if stored is not None and not stored.absent and time.time() < stored.fresh_until:
+        afresh = self.headers(name)
+        if not afresh and stored is not None and not stored.absent and time.time() < stored.fresh_until:
             self.until = min(self.until, stored.fresh_until)
             return self._to_page(stored, index, name)
         if self._fetcher.offline and stored is not None:
             self.until = 0.0
             return self._to_page(stored, index, name)
-        headers = {"Accept": ACCEPT, "Accept-Encoding": "gzip"}
+        headers = {"Accept": ACCEPT, "Accept-Encoding": "gzip", **afresh}
         if stored is not None and not stored.absent:
             if stored.etag:
                 headers["If-None-Match"] = stored.etag
@@ -71,6 +74,10 @@ class Pages:
                 self._store(place, stored)
             return self._to_page(stored, index, name)
         return self._answered(answer, url, index, name, place)
+
+    def headers(self, name: str) -> dict[str, str]:
+        """What the question for the page of ``name`` says to caches, as pip says it; nothing unless it is to be asked afresh."""
+        return {"Cache-Control": "max-age=0"} if name in self._refresh or ":all:" in self._refresh else {}
 
     def _answered(self, answer: Answer, url: str, index: str, name: str, place: str) -> Page | Absent:
         self.until = min(self.until, _fresh_until(answer.headers, time.time() + UNSAID))

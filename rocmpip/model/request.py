@@ -30,6 +30,8 @@ class IndexOptions:
     no_input: bool = False
     no_proxy_env: bool = False
     """--no-proxy-env: the proxy variables of the environment do not count."""
+    refresh: tuple[str, ...] = ()
+    """--refresh-package: normalised names, or ":all:", whose pages no cache may answer for without asking."""
 
 
 @dataclass(frozen=True)

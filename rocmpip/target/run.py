@@ -284,7 +284,8 @@ def _proxies(result: dict[str, str], index: IndexOptions | None) -> None:
     proxy = index.proxy if index is not None else ""
     direct = result.get("no_proxy") or result.get("NO_PROXY") or ""
     if proxy or (index is not None and index.no_proxy_env):
-        for name in _PROXIES:
+        # Under these options pip leaves what the environment says of certificates aside too.
+        for name in (*_PROXIES, "requests_ca_bundle", "curl_ca_bundle"):
             result.pop(name, None)
             result.pop(name.upper(), None)
         # pip's --proxy takes no exceptions.

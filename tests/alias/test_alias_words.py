@@ -128,6 +128,25 @@ def test_metadata_that_is_not_advertised_is_not_asked_for(words: Words) -> None:
     assert words.site.asked(f"/files/{words.filename}.metadata") == 0
 
 
+def test_a_page_is_asked_afresh_as_pip_would(words: Words) -> None:
+    del words.env["PIP_NO_CACHE_DIR"]
+    for options in ((), ("--refresh-package", "other"), ("--refresh-package", "pure"), ("--refresh-package=:all:",)):
+        assert words.ours("install", "-I", "-i", words.index, "pure", *options).returncode == 0
+    asked = [headers.get("cache-control") for path, headers in words.site.requests if path == "/simple/pure/"]
+    assert asked == [None, None, "max-age=0", "max-age=0"]
+
+
+def test_upload_times_that_an_index_does_not_tell_are_pips_to_refuse(words: Words) -> None:
+    line = ["install", "--uploaded-prior-to=2100-01-01T00:00:00", "-i", words.index, "pure"]
+    plain, ours = words.pip(*line), words.ours(*line)
+    assert ours.returncode == plain.returncode == 1
+    assert "does not provide upload-time metadata" in plain.stderr
+    assert "does not provide upload-time metadata" in ours.stderr
+    words.page(**{"upload-time": "2026-01-01T00:00:00Z"})
+    assert words.ours(*line).returncode == 0
+    assert installed(words.python) == {"pure": "1.0"}
+
+
 def test_a_metadata_hash_that_is_none_refuses_the_file(words: Words) -> None:
     words.site.paths[f"/files/{words.filename}.metadata"] = Reply(words.metadata)
     words.page(**{"core-metadata": {"sha256": "wrong-hash"}})

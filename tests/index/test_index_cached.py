@@ -47,6 +47,17 @@ def test_a_fresh_page_is_not_asked_again(site: Site, tmp_path: Path, make_client
     assert len(site.requests) == 1
 
 
+@pytest.mark.parametrize(("refresh", "asked"), [((":all:",), 2), (("six",), 2), (("other",), 1), ((), 1)])
+def test_a_page_that_is_to_be_asked_afresh(
+    site: Site, tmp_path: Path, make_client: Make, refresh: tuple[str, ...], asked: int
+) -> None:
+    site.paths["/s/six/"] = json_page("six", [ROW], **{"Cache-Control": "max-age=600, public"})
+    for _ in range(2):
+        make_client(cache=PageCache(tmp_path), refresh=refresh).page(f"{site.url}/s", "Six")
+    expected = "max-age=0" if asked == 2 else None
+    assert [headers.get("cache-control") for _, headers in site.requests] == [expected] * asked
+
+
 @pytest.mark.parametrize("control", ["no-store", "no-cache", "max-age=0", "max-age=600, no-cache", "max-age=x", ""])
 def test_a_page_that_must_be_asked(site: Site, tmp_path: Path, make_client: Make, control: str) -> None:
     site.paths["/s/six/"] = json_page("six", [ROW], **{"Cache-Control": control})

@@ -85,6 +85,13 @@ def test_proxies_go_by_variables_and_except_the_router(
     assert "PIP_PROXY" not in result
 
 
+def test_pips_proxy_option_leaves_the_certificates_of_the_environment_aside() -> None:
+    env = {"REQUESTS_CA_BUNDLE": "/a.pem", "CURL_CA_BUNDLE": "/b.pem", "SSL_CERT_FILE": "/c.pem"}
+    for index in (IndexOptions(proxy="http://p"), IndexOptions(no_proxy_env=True)):
+        assert {name for name in neutral(env, index) if name in env} == {"SSL_CERT_FILE"}
+    assert {name for name in neutral(env, IndexOptions(cert="/ca.pem")) if name in env} == set(env)
+
+
 @pytest.mark.pip
 def test_pip_sees_nothing_else(venv: Callable[..., Path], clean_env: dict[str, str], tmp_path: Path) -> None:
     python = venv(with_pip=True)
