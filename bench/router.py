@@ -1,8 +1,9 @@
-"""What the router costs: `pip install` of 100 small wheels, direct and behind it, alternating, from the same local index.
+"""What the router costs: 100 small wheels by pip, by pip behind the router, and by `rocmpip install`, alternating, one index.
 
-    python bench/router.py [--rounds 5] [--wheels 100]
+    python bench/router.py [--rounds 7] [--wheels 100]
 
-Prints the median of each and the ratio. The router's start (imports, port) is part of its time, as in a run of rocmpip.
+nginx serves the index. Every install goes into an empty folder, without pip's cache; the router's start and all of rocmpip's own
+planning are part of their times. Prints medians, and the medians of the ratios of each round.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.index.index_server import JSON, Reply, Site, sha256, wheel  # noqa: E402
+from bench.lock import served  # noqa: E402
+from tests.index.index_server import sha256, wheel  # noqa: E402
 
 BEHIND = """
 import os, subprocess, sys
@@ -36,55 +38,70 @@ with Client(IndexOptions(index_url=index), env={}) as client:
 """
 
 
-def fill(site: Site, count: int) -> list[str]:
+def fill(root: Path, count: int) -> list[str]:
     """``count`` wheels with pages and metadata files; their names."""
     names = [f"small-package-{number:03}" for number in range(count)]
     for name in names:
         filename, content, metadata = wheel(name, "1.0")
         row = {
             "filename": filename,
-            "url": f"{site.url}/{filename}",
+            "url": f"../../{filename}",
             "hashes": {"sha256": sha256(content)},
             "core-metadata": {"sha256": sha256(metadata)},
         }
-        page = {"meta": {"api-version": "1.0"}, "name": name, "files": [row]}
-        site.paths[f"/simple/{name}/"] = Reply(json.dumps(page).encode(), headers={"Content-Type": JSON})
-        site.paths[f"/{filename}"] = Reply(content)
-        site.paths[f"/{filename}.metadata"] = Reply(metadata)
+        page = root / "simple" / name / "index.json"
+        page.parent.mkdir(parents=True)
+        page.write_text(json.dumps({"meta": {"api-version": "1.0"}, "name": name, "files": [row]}))
+        (root / filename).write_bytes(content)
+        (root / f"{filename}.metadata").write_bytes(metadata)
     return names
 
 
-def timed(command: list[str], env: dict[str, str], target: Path) -> float:
+def timed(command: list[str], env: dict[str, str], target: Path, count: int) -> float:
     shutil.rmtree(target, ignore_errors=True)
     begin = time.perf_counter()
     subprocess.run([*command, "--target", str(target)], env=env, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - begin
+    took = time.perf_counter() - begin
+    assert len(list(target.glob("*.dist-info"))) == count, "not everything was installed"
+    return took
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--wheels", type=int, default=100)
     options = parser.parse_args()
-    with Site() as site, tempfile.TemporaryDirectory() as folder:
-        names = fill(site, options.wheels)
-        index = f"{site.url}/simple"
-        env = {key: value for key, value in os.environ.items() if not key.startswith("PIP_")}
-        env |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": index, "PYTHONPATH": str(ROOT)}
-        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-cache-dir", "--disable-pip-version-check", *names]
-        behind = [sys.executable, "-c", BEHIND, index, *pip]
-        target = Path(folder) / "target"
-        timed(pip, env, target)
-        timed(behind, env, target)
-        rows = [(timed(pip, env, target), timed(behind, env, target)) for _ in range(options.rounds)]
-        direct, routed = (statistics.median(column) for column in zip(*rows, strict=True))
-        ratio = statistics.median(second / first for first, second in rows)
-        print(
-            f"{options.wheels} wheels, {options.rounds} rounds, {site.asked('/simple/' + names[0] + '/')} pages of the first name asked"
-        )
-        print(f"pip direct         {direct:.2f} s")
-        print(f"behind the router  {routed:.2f} s")
-        print(f"ratio              {ratio:.3f} (goal: at most 1.08)")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        names = fill(folder / "root", options.wheels)
+        venv = folder / "venv"
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+        python = str(venv / "bin" / "python")
+        with served(folder / "root", folder / "nginx") as port:
+            index = f"http://127.0.0.1:{port}/simple/"
+            env = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "ROCMPIP_"))}
+            env.pop("PYTHONDONTWRITEBYTECODE", None)
+            env |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": index, "PYTHONPATH": str(ROOT)}
+            env |= {"ROCMPIP_CACHE_DIR": str(folder / "cache"), "ROCMPIP_GFX": "gfx942", "ROCMPIP_ROCM": "6.4"}
+            words = ["install", "-q", "--no-cache-dir", "--disable-pip-version-check", *names]
+            pip = [python, "-m", "pip", *words]
+            ways = {
+                "pip": pip,
+                "pip behind the router": [sys.executable, "-c", BEHIND, index, *pip],
+                "rocmpip install": [sys.executable, "-m", "rocmpip", "--python", python, *words],
+            }
+            target = folder / "target"
+            for command in ways.values():
+                timed(command, env, target, options.wheels)
+            rows = [
+                [timed(command, env, target, options.wheels) for command in ways.values()] for _ in range(options.rounds)
+            ]
+    print(f"{options.wheels} wheels, {options.rounds} rounds")
+    for place, way in enumerate(ways):
+        took = statistics.median(row[place] for row in rows)
+        ratio = statistics.median(row[place] / row[0] for row in rows)
+        print(f"{way:22} {took:6.2f} s  × pip {ratio:.3f}")
+    print("goal: at most 1.08")
 
 
 if __name__ == "__main__":
