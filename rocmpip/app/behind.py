@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rocmpip.app import family, plain
-from rocmpip.app.command import guarded, passes_through, plain_pip
+from rocmpip.app.command import guarded, passes_through, plain_pip, terminated_as_interrupt
 from rocmpip.app.context import Context, gather
 from rocmpip.app.devices import complete
 from rocmpip.app.lines import line_text
 from rocmpip.app.notebook import Watch
 from rocmpip.app.pip_child import Pip
-from rocmpip.app.session import Session, open_session, terminated_as_interrupt
+from rocmpip.app.session import Session, open_session
 from rocmpip.app.solve import family_constraints
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.temporary import TemporaryFolder

@@ -43,8 +43,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _build(argv: Sequence[str]) -> int:
+    from rocmpip.app.command import terminated_as_interrupt
     from rocmpip.app.request import sorted_request
-    from rocmpip.app.session import open_session, terminated_as_interrupt
+    from rocmpip.app.session import open_session
 
     context = gather("wheel", argv)
     if not context.platform.gfx_targets:

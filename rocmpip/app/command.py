@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn
 
 from rocmpip.app.context import Context
@@ -30,6 +33,26 @@ def guarded(command: str, as_json: bool, work: Callable[[], int]) -> int:
         return 0
     except Exception as problem:
         return fail(command, as_json, last_net(problem))
+
+
+@contextmanager
+def terminated_as_interrupt() -> Iterator[None]:
+    """Within the block SIGTERM raises Interrupted(143), so that every ``finally`` runs."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        problem = Interrupted("terminated")
+        problem.exit_code = 143
+        raise problem
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread: a library use; leave signals alone
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def passes_through(context: Context) -> bool:

@@ -7,14 +7,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from rocmpip.app.command import guarded, passes_through, plain_pip
+from rocmpip.app.command import guarded, passes_through, plain_pip, terminated_as_interrupt
 from rocmpip.app.context import Context, gather
-from rocmpip.app.session import Session
 from rocmpip.model.errors import InputError, NetworkError, NoPlan, RocmpipError
-from rocmpip.model.plan import Plan
 from rocmpip.report import envelope, say
 
 if TYPE_CHECKING:
+    from rocmpip.app.session import Session
+    from rocmpip.model.plan import Plan
     from rocmpip.target.ready import ReadyPip
 
 COMMAND = "install"
@@ -28,8 +28,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _install(argv: Sequence[str]) -> int:
-    from rocmpip.app.session import terminated_as_interrupt
-
     context = gather(COMMAND, argv)
     as_json = context.ours.json
     if not as_json:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from rocmpip.app.context import Context
 from rocmpip.app.devices import WithDevices
 from rocmpip.app.policy import Policy
-from rocmpip.model.errors import Interrupted
 from rocmpip.model.routing import Route
 from rocmpip.plan.asked import Asked
 
@@ -58,26 +55,6 @@ class Session:
             yield router
         finally:
             router.close()
-
-
-@contextmanager
-def terminated_as_interrupt() -> Iterator[None]:
-    """Within the block SIGTERM raises Interrupted(143), so that every ``finally`` runs."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        problem = Interrupted("terminated")
-        problem.exit_code = 143
-        raise problem
-
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not the main thread: a library use; leave signals alone
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ def command(keep: bool, as_json: bool) -> None:
     environment, real pip and a real recipe build. It shows what each step decides and checks what came out; nothing outside
     a temporary folder is changed, and no other host is asked. Exit code 0, or 43 when a step or a check fails.
     """
-    from rocmpip.app.session import terminated_as_interrupt
+    from rocmpip.app.command import terminated_as_interrupt
     from rocmpip.demo.show import show
     from rocmpip.report import envelope
 
