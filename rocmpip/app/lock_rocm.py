@@ -103,6 +103,7 @@ def _ground(session: Session, reader: SdistReader, built: BuiltWheels) -> Ground
         source_metadata=reader.metadata,
         route=built.route,
         forbidden=catalogue.forbidden,
+        plain=lambda name: not (catalogue.is_family(name) or catalogue.forbidden(name) or context.book.get(name)),
         preferred=lambda pins: Preferred(ChosenVersions(pins, policy), built),
         extras=ChosenExtras(policy),
         origin=origin,

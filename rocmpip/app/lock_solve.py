@@ -43,6 +43,8 @@ class Ground:
     source_metadata: Callable[[File], bytes]
     route: Callable[[str], Route | None] | None = None
     forbidden: Callable[[str], str | None] | None = None
+    plain: Callable[[str], bool] = lambda name: True
+    """Whether a name comes from the user's indexes alone: then its page may be fetched before anything has asked for it."""
     preferred: Callable[[Mapping[str, str]], Mapping[str, str]] = dict
     """From the pins of the existing lock to the versions that are taken while they fit."""
     extras: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -173,9 +175,8 @@ def resolve_on(
             pre=request.pre,
         )
     )
-    if ground.route is None:
-        # Asked before the resolver is even imported: its import takes as long as a page.
-        _go_ahead(source, ground.lines, context.settings.catalogue_path, alone=ahead is None)
+    # Asked before the resolver is even imported: its import takes as long as a page.
+    _go_ahead(source, ground, context.settings.catalogue_path, alone=ahead is None)
     from rocmpip.plan.resolve import Options, resolve
 
     found = resolve(
@@ -197,18 +198,19 @@ def resolve_on(
     return found, source.until()
 
 
-def _go_ahead(source: IndexSource, lines: Sequence[RequirementLine], catalogue: Sequence[str], *, alone: bool) -> None:
-    """Have the pages of these requirements fetched; without scouts, those of what they usually need too."""
+def _go_ahead(source: IndexSource, ground: Ground, catalogue: Sequence[str], *, alone: bool) -> None:
+    """Have the pages of the requirements fetched; without scouts, those of what they usually need too."""
     wanted: list[tuple[str, frozenset[str]]] = []
-    for line in lines:
+    for line in ground.lines:
         if line.name and not (line.url or line.path) and _holds(source.markers, line):
             extras = frozenset(map(normalise, line.extras))
-            source.prefetch(line.name, line.specifier, extras)
             wanted.append((line.name, extras))
+            if ground.plain(line.name):
+                source.prefetch(line.name, line.specifier, extras)
     if alone:
         from rocmpip.catalogue.companions import load_companions
 
-        source.expect(load_companions(catalogue).of(wanted))
+        source.expect(filter(ground.plain, load_companions(catalogue).of(wanted)))
 
 
 def _holds(markers: Markers, line: RequirementLine) -> bool:

@@ -62,18 +62,29 @@ def rings(site: Site, path: str) -> threading.Event:
     return bell
 
 
+@pytest.mark.parametrize("target", [[], ["--gfx", "gfx942", "--rocm", "6.4"]], ids=["no-gpu", "gfx942"])
 @pytest.mark.parametrize("processors", [1, 2])
 @pytest.mark.parametrize("known", [True, False])
 def test_pages_are_asked_for_before_anybody_has_said_so(
-    site: Site, catalogue: Path, tmp_path: Path, processors: int, known: bool
+    site: Site, catalogue: Path, tmp_path: Path, processors: int, known: bool, target: list[str]
 ) -> None:
     if known:
         catalogue.write_text(HERE.format("app", "lib") + HERE.format("lib", "base"))
     # What says that base is needed comes only when base was asked for: without the table that is never.
     early = held(site, "/files/lib-1.0-py3-none-any.whl.metadata", rings(site, "/simple/base/"))
-    done = lock(site, tmp_path, "app", processors=processors)
+    done = lock(site, tmp_path, "app", *target, processors=processors)
     assert pins(done.stdout) == {"app": "1.0", "lib": "1.0", "base": "1.0"}
     assert early == [known]
+
+
+def test_the_torch_family_is_not_chosen_for_a_guess(site: Site, catalogue: Path, tmp_path: Path) -> None:
+    """For an AMD target that means asking other indexes; nor is anything built or looked for that a recipe makes."""
+    catalogue.write_text(HERE.format("app", "torch flash-attn nvidia-cublas-cu12 ghost"))
+    done = lock(site, tmp_path, "app", "--gfx", "gfx942", "--rocm", "6.4", processors=1)
+    assert pins(done.stdout) == {"app": "1.0", "lib": "1.0", "base": "1.0"}, done.stderr
+    asked = {path.split("/")[2] for path, _ in site.requests if path.startswith("/simple/")}
+    assert "ghost" in asked
+    assert not asked & {"torch", "flash-attn", "nvidia-cublas-cu12"}
 
 
 @pytest.mark.parametrize("processors", [1, 2])
