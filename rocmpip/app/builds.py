@@ -106,18 +106,17 @@ def build_item(pip: Pip, plan: Plan, item: PlanItem) -> Made:
     recipe = resolve_for_build(
         context.book, name, item.version, context.recipe_context(torch=torch, name=name), jobs=tools.jobs, env=context.env
     )
-    with TemporaryFolder(prefix="rocmpip-source-") as folder:
-        source = None if recipe.source.kind == "git" else _source(pip, item, Path(folder))
-        return run_build(Package(item.name, item.version, recipe, source), tools)
+    source = None if recipe.source.kind == "git" else _source(pip, item)
+    return run_build(Package(item.name, item.version, recipe, source), tools)
 
 
-def _source(pip: Pip, item: PlanItem, folder: Path) -> Path:
+def _source(pip: Pip, item: PlanItem) -> Path:
     """The item's sdist, downloaded and checked against its hashes."""
     session = pip.session
     file = session.policy.sources.get(item.name, {}).get(item.version) or item.file
     if file is None or file.filename.endswith(".whl"):
         raise InternalError(f"the plan names no source for {item.name} {item.version}")
-    return session.client.download(file, folder / file.filename)
+    return session.client.whole(file)
 
 
 @contextmanager

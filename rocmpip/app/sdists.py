@@ -46,7 +46,7 @@ class SdistReader:
         """The core metadata of one archive. Raises Unusable when it cannot be told, NetworkError when it cannot be fetched."""
         place = Path(self._folder.name) / canonicalize_name(file.filename)
         place.mkdir(exist_ok=True)
-        archive = self._session.client.download(file, place)
+        archive = self._session.client.whole(file)
         info = _member(archive, "PKG-INFO")
         name, version, _ = read_filename(file.filename)
         project = _project(archive, place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -28,6 +29,7 @@ from rocmpip.model.once import Once
 from rocmpip.model.packages import Absent, File, Page, normalise
 from rocmpip.model.redact import redact
 from rocmpip.model.request import IndexOptions
+from rocmpip.model.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     from rocmpip.index.burst import Burst
@@ -53,10 +55,12 @@ class Client:
         sources: tuple[str, ...] = (),
         ask: Ask | None = None,
         guess: bool = True,
+        keep: bool = False,
     ) -> None:
         """``sources``: further URLs that may hold credentials (mirrors of ours); ``env`` None means this process's.
 
         ``ask``: puts the question for user and password to a person (host and port → an answer, or None).
+        ``keep``: wheels that are fetched whole for their metadata stay until ``close``, see ``whole``.
         ``guess``: a ``.metadata`` file that no page advertises is tried before the wheel itself, and believed: pip would not.
         """
         environment = os.environ if env is None else env
@@ -77,11 +81,15 @@ class Client:
             offline=offline,
         )
         self._pages = Pages(self.fetcher, cache, marks_trust=bool(options.trusted_hosts), refresh=options.refresh)
-        self._metadata = Metadata(self.fetcher, cache, lambda file, folder: self.download(file, folder), guess=guess)
+        self._metadata = Metadata(
+            self.fetcher, cache, lambda file, folder: self.whole(file) if keep else self.download(file, folder), guess=guess
+        )
         self._known: Once[tuple[str, str], Page | Absent] = Once()
         self._answers: dict[tuple[str, str], Answer] = {}
         self._known_places: Once[str, tuple[File, ...]] = Once()
         self._known_metadata: Once[str, bytes] = Once()
+        self._whole: Once[str, Path] = Once()
+        self._shelf: Once[None, TemporaryFolder] = Once()
 
     def __enter__(self) -> Client:
         return self
@@ -90,8 +98,10 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close every connection that is kept."""
+        """Close every connection that is kept, and remove the files that were."""
         self._pool.close()
+        for shelf in self._shelf.known().values():
+            shelf.cleanup()
 
     # Pages
 
@@ -179,6 +189,20 @@ class Client:
     def download(self, file: File, destination: Path, *, progress: Progress | None = None) -> Path:
         """Put the file at ``destination`` (a path or a folder), checked against its hashes, in one step. See ``download``."""
         return download(self.fetcher, file, destination, retries=self._options.retries, progress=progress)
+
+    def whole(self, file: File) -> Path:
+        """The file itself, fetched once and kept until ``close``. Raises NetworkError."""
+        return self._whole.get(file.url, lambda: self._shelved(file))
+
+    @property
+    def fetched(self) -> dict[str, Path]:
+        """URL → path of every file that ``whole`` has fetched."""
+        return self._whole.known()
+
+    def _shelved(self, file: File) -> Path:
+        shelf = self._shelf.get(None, lambda: TemporaryFolder(prefix="rocmpip-files-"))
+        # Files of one name may come from several places.
+        return self.download(file, Path(tempfile.mkdtemp(dir=shelf.name)))
 
     def open(
         self, file: File, *, headers: Mapping[str, str] | None = None, method: str = "GET"

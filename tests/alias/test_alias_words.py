@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -192,3 +194,71 @@ def test_a_lock_that_cannot_be_had_is_told_by_pip(words: Words) -> None:
     plain, ours = words.pip(*line), words.ours(*line)
     assert ours.returncode == plain.returncode != 0
     assert "connection-failed" in ours.stderr
+
+
+def sdist(words: Words, *, static: bool) -> str:
+    """The source of project ``src`` on the index, with a build back end of its own; the path of its file."""
+    backend = (
+        "import os, zipfile\n"
+        "META = 'Metadata-Version: 2.2\\nName: src\\nVersion: 1.0\\n'\n"
+        "def build_wheel(folder, config_settings=None, metadata_directory=None):\n"
+        "    with zipfile.ZipFile(os.path.join(folder, 'src-1.0-py3-none-any.whl'), 'w') as made:\n"
+        "        made.writestr('src.py', '')\n"
+        "        made.writestr('src-1.0.dist-info/METADATA', META)\n"
+        "        made.writestr('src-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')\n"
+        "        made.writestr('src-1.0.dist-info/RECORD', '')\n"
+        "    return 'src-1.0-py3-none-any.whl'\n"
+    )
+    files = {
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "made"\nbackend-path = ["."]\n',
+        "made.py": backend,
+        "PKG-INFO": f"Metadata-Version: {'2.2' if static else '2.1'}\nName: src\nVersion: 1.0\n",
+    }
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, text in files.items():
+            info = tarfile.TarInfo(f"src-1.0/{name}")
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text.encode()))
+    path = "/files/src-1.0.tar.gz"
+    words.site.paths[path] = Reply(buffer.getvalue())
+    row = {"filename": "src-1.0.tar.gz", "url": words.site.url + path, "hashes": {"sha256": sha256(buffer.getvalue())}}
+    words.site.paths["/simple/src/"] = json_page("src", [row])
+    return path
+
+
+@pytest.mark.parametrize("with_pip", [True, False])
+@pytest.mark.parametrize("static", [True, False])
+def test_page_and_source_are_asked_for_once(words: Words, venv: Callable[..., Path], static: bool, with_pip: bool) -> None:
+    words.python = venv(with_pip=with_pip)
+    path = sdist(words, static=static)
+    plain = words.pip("install", "-i", words.index, "src", "--target", "elsewhere")
+    assert plain.returncode == 0, plain.stderr
+    assert [one for one, _ in words.site.requests] == ["/simple/src/", path]
+    words.site.requests.clear()
+    ours = words.ours("install", "-i", words.index, "src")
+    assert ours.returncode == 0, ours.stderr
+    assert [one for one, _ in words.site.requests] == ["/simple/src/", path]
+    assert installed(words.python)["src"] == "1.0"
+    assert "Downloading" in ours.stdout and "rocmpip" not in ours.stdout
+    assert ours.stdout.splitlines()[:3] == plain.stdout.splitlines()[:3]
+
+
+def test_the_wheel_that_pip_built_is_found_again_by_pip(words: Words, venv: Callable[..., Path]) -> None:
+    del words.env["PIP_NO_CACHE_DIR"]
+    words.env["PIP_CACHE_DIR"] = str(words.folder / "pip")
+    sdist(words, static=True)
+    assert words.ours("install", "-i", words.index, "src").returncode == 0
+    words.python = venv()
+    again = words.pip("install", "-i", words.index, "src")
+    assert again.returncode == 0, again.stderr
+    assert "Using cached src-1.0-py3-none-any.whl" in again.stdout
+
+
+def test_a_wheel_that_had_to_be_fetched_whole_is_not_fetched_again(words: Words) -> None:
+    words.site.paths[f"/files/{words.filename}"] = Reply(words.wheel)
+    done = words.ours("install", "-i", words.index, "pure")
+    assert done.returncode == 0, done.stderr
+    whole = [headers for path, headers in words.site.requests if path.startswith("/files/") and "range" not in headers]
+    assert len(whole) == 1
+    assert installed(words.python) == {"pure": "1.0"}
