@@ -42,6 +42,7 @@ def make(lock: str, *, output: str, base: str, tag: str, as_json: bool) -> int:
         torch="torch" in written.pins and bool(written.coordinates.get("gfx")),
         env=_runtime(written, context),
         no_deps=" --no-deps" in written.coordinates.get("install", ""),
+        any_python=" --ignore-requires-python" in written.coordinates.get("install", ""),
         rocmpip=__version__,
         pylock=toml,
         folders=written.folders,
@@ -51,11 +52,9 @@ def make(lock: str, *, output: str, base: str, tag: str, as_json: bool) -> int:
     lines = [dockerfile.run_line(tool, tag, devices=_devices(), groups=_groups()) for tool in ("docker", "podman")]
     if output:
         _write(Path(output), made)
-        _write(
-            Path(f"{output}.dockerignore") if Path(output).name != "Dockerfile" else Path(output).with_name(".dockerignore"),
-            ignore,
-        )
-        say.step(f"{output} and its .dockerignore are written")
+        beside = _ignore_file(Path(output), path)
+        _write(beside, ignore)
+        say.step(f"{output} and {beside} are written")
     if as_json:
         envelope.write(
             "dockerfile", {"dockerfile": made, "dockerignore": ignore, "run": lines, "base": dockerfile.base_image(image)}
@@ -67,6 +66,12 @@ def make(lock: str, *, output: str, base: str, tag: str, as_json: bool) -> int:
     for line in lines:
         say.step(f"run it here: {line}")
     return 0
+
+
+def _ignore_file(output: Path, lock: Path) -> Path:
+    """Where builders look for it: in the build context, which is the lock's folder, or beside a Dockerfile under its name."""
+    in_context = output.absolute().parent == lock.absolute().parent
+    return output.with_name(".dockerignore") if in_context and output.name == "Dockerfile" else Path(f"{output}.dockerignore")
 
 
 def _runtime(written: Written, context: Context) -> dict[str, str]:

@@ -13,6 +13,8 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
 _FOLDER = re.compile(r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
 _GFX = re.compile(r"gfx[0-9a-f]+\Z")
+_PYLOCK_PIP = "26.1"
+"""The first pip that installs from a pylock file (pip's release notes)."""
 _UBUNTU = {"3.12": "24.04", "3.10": "22.04"}
 """Ubuntu releases that AMD's ROCm images are made of, by the Python they have."""
 
@@ -33,6 +35,8 @@ class Image:
     env: Mapping[str, str] = field(default_factory=dict)
     """Run-time variables of recipes."""
     no_deps: bool = False
+    any_python: bool = False
+    """Some of its files say that they are for older Pythons."""
     rocmpip: str = ""
     """Version of rocmpip that the build stage installs."""
     pylock: bool = False
@@ -147,8 +151,13 @@ def _install(image: Image) -> list[str]:
             f"RUN /opt/rocmpip/bin/rocmpip sync {place} --python /opt/venv/bin/python{gfx}{rocm}",
         ]
     hashes = "" if image.pylock else " --require-hashes"
-    no_deps = " --no-deps" if image.no_deps else ""
-    return [*lines, f"RUN /opt/venv/bin/python -m pip install{hashes}{no_deps} -r {place}"]
+    flags = (" --no-deps" if image.no_deps else "") + (" --ignore-requires-python" if image.any_python else "")
+    if image.pylock:
+        lines += [
+            "# Older pips cannot read this form of a lock.",
+            f'RUN /opt/venv/bin/python -m pip install "pip>={_PYLOCK_PIP}"',
+        ]
+    return [*lines, f"RUN /opt/venv/bin/python -m pip install{hashes}{flags} -r {place}"]
 
 
 _CHECK = """\
