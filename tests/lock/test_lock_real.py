@@ -254,3 +254,24 @@ def test_sync_makes_the_environment_the_lock(lock: Lock, venv: Callable[..., Pat
     assert versions(frozen) == {k: v for k, v in wanted.items() if k != "setuptools"}
     again = envelope(sync("--json"))
     assert again["result"]["installed"] == {}
+
+
+@pytest.mark.parametrize(
+    ("output", "ignore"),
+    [
+        ("Dockerfile", ".dockerignore"),
+        ("Dockerfile.mi300", "Dockerfile.mi300.dockerignore"),
+        ("images/Dockerfile", "images/Dockerfile.dockerignore"),
+    ],
+)
+def test_the_ignore_file_lies_where_builders_look(
+    lock: Lock, replica: Replica, tmp_path: Path, output: str, ignore: str
+) -> None:
+    """In the build context, which is the lock's folder; for a Dockerfile of another name or place beside it, under its name."""
+    good(lock("requests", "-o", "requirements.lock"))
+    (tmp_path / "images").mkdir()
+    done = rocmpip("dockerfile", "requirements.lock", "-o", output, env=replica.env(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"{output} and {ignore} are written" in done.stderr
+    assert (tmp_path / ignore).read_text() == "*\n!requirements.lock\n"
+    assert [path.name for path in tmp_path.rglob("*dockerignore")] == [Path(ignore).name]
