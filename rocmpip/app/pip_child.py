@@ -168,7 +168,7 @@ def pinned_pip(session: Session, plan: Plan, *, json: bool, metadata: bool = Fal
         if alias is not None:
             synthetic["triton"] = alias
             files.pop("triton", None)
-    route = pinned_route(files, synthetic, session.policy.route)
+    route = pinned_route(files, synthetic, session.policy.route, real=not metadata)
     with TemporaryFolder(prefix="rocmpip-act-") as folder, session.router(route) as router:
         yield Pip(session, Path(folder), router.url, json), files
 

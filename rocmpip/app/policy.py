@@ -292,16 +292,22 @@ class Policy:
 
 
 def pinned_route(
-    files: Mapping[str, File], synthetic: Mapping[str, Synthetic], fallback: Callable[[str], Route]
+    files: Mapping[str, File], synthetic: Mapping[str, Synthetic], fallback: Callable[[str], Route], *, real: bool = True
 ) -> Callable[[str], Route]:
-    """Routes for the act: a planned name has exactly its planned file; every other name (build requirements) takes ``fallback``."""
+    """Routes for the act: a planned name has exactly its planned file; every other name (build requirements) takes ``fallback``.
+
+    ``real``: without the wheels that stand in for a build while it is planned. pip would install one as if it were the package.
+    """
 
     def route(name: str) -> Route:
         if name in synthetic:
             return Route(name, "pinned", synthetic=(synthetic[name],), because="planned")
         if name in files:
             return Route(name, "pinned", files=(files[name],), because="planned")
-        return fallback(name)
+        found = fallback(name)
+        if real and found.kind == "recipe" and found.synthetic:
+            return replace(found, synthetic=(), because="it is not built yet")
+        return found
 
     return route
 
