@@ -227,6 +227,11 @@ ROWS = [
         isolation=True,
         device_code=True,
     ),
+    # GPU_TARGETS is read since 0.3.17 (ggml-hip/CMakeLists.txt).
+    Row("llama-cpp-python", "0.3.17", "gfx1151", {"CMAKE_ARGS": "-DGGML_HIP=on -DGPU_TARGETS=gfx1151"}, isolation=True),
+    Row("llama-cpp-python", "0.3.16", "gfx1151", {"CMAKE_ARGS": "-DGGML_HIP=on -DAMDGPU_TARGETS=gfx1151"}, isolation=True),
+    Row("llama-cpp-python", "0.3.2", "gfx90a", {"CMAKE_ARGS": "-DGGML_HIP=on -DAMDGPU_TARGETS=gfx90a"}, isolation=True),
+    Row("llama-cpp-python", "0.3.1", "gfx90a", {"CMAKE_ARGS": "-DGGML_HIPBLAS=on -DAMDGPU_TARGETS=gfx90a"}, isolation=True),
     Row("llama-cpp-python", "0.2.75", "gfx1100", {"CMAKE_ARGS": "-DLLAMA_HIPBLAS=on -DAMDGPU_TARGETS=gfx1100"}, isolation=True),
     # cupy
     Row(
@@ -235,8 +240,16 @@ ROWS = [
         "gfx90a",
         {"CUPY_INSTALL_USE_HIP": "1", "ROCM_HOME": "/opt/rocm", "CUPY_NUM_BUILD_JOBS": "6"},
         rocm="10.0",
-        requires=("Cython", "numpy"),
+        requires=("Cython>=3.2,<3.3", "numpy>=2", "setuptools>=77"),
     ),
+    Row(
+        "cupy",
+        "13.6.0",
+        "gfx90a",
+        {"CUPY_INSTALL_USE_HIP": "1"},
+        requires=("Cython>=3,<3.2", "fastrlock>=0.5", "setuptools>=77"),
+    ),
+    Row("cupy", "13.3.0", "gfx90a", {"CUPY_INSTALL_USE_HIP": "1"}, requires=("Cython>=0.29.22,<3", "fastrlock>=0.5")),
     # PyG: FORCE_CUDA=1, else CPU-only without a word.
     Row("torch-scatter", "2.1.2", "gfx90a", {"FORCE_CUDA": "1", "PYTORCH_ROCM_ARCH": "gfx90a"}, device_code=True),
     Row("torch-sparse", "0.6.18", "gfx1100", {"FORCE_CUDA": "1", "PYTORCH_ROCM_ARCH": "gfx1100"}, device_code=True),
@@ -311,7 +324,10 @@ def test_environment_and_flags(row: Row, book: RecipeBook) -> None:
     assert tuple(f"{value.key}={value.value}" for value in resolved.config_settings) == row.settings
     triton = {"FLASH_ATTENTION_TRITON_AMD_ENABLE": "TRUE"} if row.taken == "triton" else {}
     assert {value.key: value.value for value in resolved.runtime} == triton
-    assert {name.lower() for name in row.requires} <= {Requirement(text).name.lower() for text in resolved.requires}
+    bounds = {Requirement(text).name.lower(): Requirement(text).specifier for text in resolved.requires}
+    for wanted in map(Requirement, row.requires):
+        assert wanted.name.lower() in bounds
+        assert not wanted.specifier or bounds[wanted.name.lower()] == wanted.specifier
     if row.device_code is not None:
         assert resolved.verify.device_code is row.device_code
     if row.source:
