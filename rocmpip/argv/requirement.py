@@ -127,7 +127,7 @@ def read_editable(
         return _with(line, path=path, extras=extras)
     if bare.lower().startswith("file:"):
         url, _, fragment = bare.partition("#")
-        return _with(line, path=_path_of(url), extras=extras, name=_egg(fragment)[0])
+        return _with(line, path=_path_of(url, reading), extras=extras, name=_egg(fragment)[0])
     url = f"{text.split(':', 1)[0].lower()}+{text}" if text.lower().split(":", 1)[0] in _VCS else text
     if not is_url(url) or "+" not in urlsplit(url).scheme:
         schemes = ", ".join(VCS_SCHEMES)
@@ -218,7 +218,7 @@ def _at_url(line: RequirementLine, url: str, reading: Reading) -> RequirementLin
     parts = urlsplit(url)
     name, extras = _egg(parts.fragment)
     if parts.scheme == "file":
-        return _with(line, path=_path_of(url.partition("#")[0]), name=name or _name_of(parts.path), extras=extras)
+        return _with(line, path=_path_of(url.partition("#")[0], reading), name=name or _name_of(parts.path), extras=extras)
     return _with(line, url=url, name=name or ("" if "+" in parts.scheme else _name_of(parts.path)), extras=extras)
 
 
@@ -247,11 +247,12 @@ def _egg(fragment: str) -> tuple[str, tuple[str, ...]]:
     return normalise(requirement.name), tuple(sorted(requirement.extras))
 
 
-def _path_of(url: str) -> str:
+def _path_of(url: str, reading: Reading) -> str:
+    """The absolute path of a file: URL; ``file:../folder`` is below the working directory, as pip has it."""
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost"):
         raise InputError(f"non-local file URIs are not supported on this platform: {url!r}")
-    return os.path.normpath(unquote(parts.path))
+    return os.path.normpath(os.path.join(reading.cwd, unquote(parts.path)))
 
 
 def _parse(text: str, place: str, reading: Reading) -> tuple[Parsed, str]:
@@ -294,7 +295,7 @@ def _named(line: RequirementLine, requirement: Parsed, reading: Reading) -> Requ
     if not url:
         return line
     if urlsplit(url).scheme == "file":
-        return _with(line, path=_path_of(url.partition("#")[0]))
+        return _with(line, path=_path_of(url.partition("#")[0], reading))
     if not is_url(url):
         # ``name @ ./folder`` is no URL; pip reads it as a local path without a scheme and refuses it.
         raise InputError(f"Invalid requirement: {redact(line.text)!r}: Invalid URL given")

@@ -66,6 +66,7 @@ def test_names(text: str, name: str, extras: tuple[str, ...], specifier: str, ma
         ("name[x] @ git+https://x.example/y ; python_version>'3'", "name", "git+https://x.example/y", ""),
         ("name @ file:///a/b.whl", "name", "", "/a/b.whl"),
         ("file:///a/b%20c", "", "", "/a/b c"),
+        ("file:../b%20c", "", "", "/b c"),
         ("./pkg", "", "", "/project/pkg"),
         ("./pkg[extra]", "", "", "/project/pkg"),
         (
@@ -117,6 +118,7 @@ def test_editables() -> None:
     assert editable("git+https://x.example/r.git#egg=n").name == "n"
     assert editable("n @ git+https://x.example/r.git").url == "git+https://x.example/r.git"
     assert editable("file:///a/b#egg=c").name == "c"
+    assert editable("file:./b#egg=c").path.startswith("/")
     assert all(editable(text).editable for text in ("./pkg", "n @ git+https://x.example/r.git"))
 
 
