@@ -6,6 +6,7 @@ import base64
 import fcntl
 import os
 import pty
+import random
 import re
 import select
 import struct
@@ -34,15 +35,19 @@ TRAMPOLINE = (
 class Terminal:
     """A child on a terminal of its own."""
 
-    def __init__(self, words: list[str], env: dict[str, str], cwd: Path, columns: int = 100) -> None:
-        self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        self.slave = slave
+    def __init__(self, words: list[str], env: dict[str, str], cwd: Path, columns: int = 100, module: str = "rocmpip") -> None:
+        self.master, self.slave = pty.openpty()
+        slave = self.slave
+        self.resize(columns)
         # A width that the environment names would win over the window's, and pip draws no bars where it sees CI.
         env = {name: value for name, value in env.items() if name not in ("COLUMNS", "LINES", "CI")}
-        command = [sys.executable, "-c", TRAMPOLINE, sys.executable, "-m", "rocmpip", *words]
+        command = [sys.executable, "-c", TRAMPOLINE, sys.executable, "-m", module, *words]
         self.child = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=env, cwd=cwd)
         self.said = ""
+
+    def resize(self, columns: int) -> None:
+        """Make the window so wide; the kernel tells the programs in it."""
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
 
     def until(self, pattern: str, seconds: float = 60) -> str:
         """Read until ``pattern`` has been said; what was said so far."""
@@ -141,8 +146,8 @@ def start(python: Path, tmp_path: Path, clean_env: dict[str, str]) -> Iterator[C
     }  # fmt: skip
     made: list[Terminal] = []
 
-    def run(*words: str, columns: int = 100) -> Terminal:
-        made.append(Terminal(list(words), env, tmp_path, columns))
+    def run(*words: str, columns: int = 100, module: str = "rocmpip") -> Terminal:
+        made.append(Terminal(list(words), env, tmp_path, columns, module))
         return made[-1]
 
     yield run
@@ -208,3 +213,67 @@ def test_the_windows_width_reaches_pip(start: Callable[..., Terminal]) -> None:
     assert (wide.end(), narrow.end()) == (0, 0)
     assert max(map(len, wide.said.splitlines())) > 110
     assert wide.said.count("\n") < narrow.said.count("\n")
+
+
+class Slow(BaseHTTPRequestHandler):
+    """An index with one large wheel, whose second half comes when the test says so."""
+
+    wheel = Wheel("large-thing", "1.0", files={"large/data.bin": random.Random(1).randbytes(3_000_000)})
+    rest = threading.Event()
+
+    def do_GET(self) -> None:
+        page = f'<!DOCTYPE html><html><body><a href="/files/{self.wheel.filename}">{self.wheel.filename}</a></body></html>'
+        file = self.path.startswith("/files/") and not self.path.endswith(".metadata")
+        body = self.wheel.content if file else page.encode()
+        first, last = 0, len(body)
+        wanted = self.headers.get("Range", "").removeprefix("bytes=")
+        if wanted:
+            start, _, end = wanted.partition("-")
+            first, last = (int(start), int(end) + 1 if end else last) if start else (last - int(end), last)
+        self.send_response(206 if wanted else 404 if self.path.endswith(".metadata") else 200)
+        self.send_header("Content-Type", "application/octet-stream" if file else "text/html")
+        self.send_header("Content-Length", str(last - first))
+        self.send_header("Content-Range", f"bytes {first}-{last - 1}/{len(body)}")
+        self.end_headers()
+        half = first + (last - first) // 2
+        self.wfile.write(body[first:half])
+        if file and not wanted:
+            self.rest.wait(60)
+        self.wfile.write(body[half:last])
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def bars(said: str) -> list[str]:
+    """The progress bars of what a terminal got, each as it was drawn, without colours and movements of the cursor."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)
+    return [line.rstrip() for line in re.split(r"[\r\n]+", plain) if "\u2501" in line]
+
+
+@pytest.mark.parametrize("module", ["pip", "rocmpip"])
+def test_the_progress_bar_follows_the_window(start: Callable[..., Terminal], python: Path, module: str) -> None:
+    Slow.rest.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            index = f"http://127.0.0.1:{server.server_port}/simple"
+            target = ["--python", str(python)] if module == "pip" else []
+            terminal = start(
+                *target, "install", "--no-cache-dir", "--index-url", index, "large-thing", columns=120, module=module
+            )
+            terminal.until(r"1\.\d+/3\.\d MB")
+            wide, before = bars(terminal.said), len(terminal.said)
+            terminal.resize(46)
+            terminal.until(rf"(?s)^.{{{before}}}(?:.*?\x1b\[2K){{8}}")  # drawn anew a few times
+            Slow.rest.set()
+            assert terminal.end() == 0, terminal.said
+        finally:
+            Slow.rest.set()
+            server.shutdown()
+            thread.join()
+    narrow = bars(terminal.said[before:])
+    assert max(map(len, wide)) > 60
+    assert narrow and len(narrow[-1]) <= 46
+    assert installed(python)["large-thing"] == "1.0"
