@@ -12,6 +12,7 @@ from types import TracebackType
 
 from packaging.utils import canonicalize_name
 
+from rocmpip import __version__
 from rocmpip.app.loose import Project, read_project
 from rocmpip.app.session import Session
 from rocmpip.model.errors import RocmpipError
@@ -23,6 +24,8 @@ from rocmpip.plan.metadata import static_source
 from rocmpip.router.alias import static_metadata
 
 _BIGGEST = 4 * 1024 * 1024
+_STATIC = __version__
+"""The facts for metadata that the archive itself declares to be the same everywhere: a later version of ours may look closer."""
 
 
 class SdistReader:
@@ -43,20 +46,41 @@ class SdistReader:
         self._folder.cleanup()
 
     def metadata(self, file: File) -> bytes:
-        """The core metadata of one archive. Raises Unusable when it cannot be told, NetworkError when it cannot be fetched."""
+        """The core metadata of one archive. Raises Unusable when it cannot be told, NetworkError when it cannot be fetched.
+
+        What an archive that needs no torch has told is kept between runs, as pip keeps the wheels it built.
+        """
+        client, facts = self._session.client, self._facts()
+        for told in dict.fromkeys((_STATIC, facts)):
+            kept = client.kept_source(file, told)
+            if kept is not None:
+                return kept
         place = Path(self._folder.name) / canonicalize_name(file.filename)
         place.mkdir(exist_ok=True)
-        archive = self._session.client.whole(file)
+        archive = client.whole(file)
         info = _member(archive, "PKG-INFO")
         name, version, _ = read_filename(file.filename)
         project = _project(archive, place)
-        if project is not None and project.needs_torch and name:
+        needs_torch = project is not None and project.needs_torch and bool(name)
+        if needs_torch:
             self.need_torch[name] = archive
         if info and static_source(info):
+            if not needs_torch:
+                client.keep_source(file, _STATIC, info)
             return info
-        if project is not None and project.needs_torch and name:
+        if project is not None and needs_torch:
             return self._declared(name, version, archive, info, project)
-        return self._asked(archive, name)
+        data = self._asked(archive, name)
+        if facts != _STATIC:
+            client.keep_source(file, facts, data)
+        return data
+
+    def _facts(self) -> str:
+        """What a build back end's word may depend on; nothing is kept where that is the whole environment (no isolation)."""
+        context = self._session.context
+        if context.request.no_build_isolation:
+            return _STATIC
+        return "\n".join((__version__, context.target.version, *context.tags[:1], *context.request.config_settings))
 
     def _declared(self, name: str, version: str, archive: Path, info: bytes, project: Project) -> bytes:
         """A torch extension: [project] dependencies, else the egg-info's requires.txt, else what PKG-INFO says."""

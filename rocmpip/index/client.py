@@ -170,6 +170,14 @@ class Client:
         """The file's metadata if it is known without asking."""
         return self._metadata.kept(file)
 
+    def kept_source(self, file: File, facts: str) -> bytes | None:
+        """What an earlier run was told by the source archive ``file``; ``facts``: what that may depend on besides the file."""
+        return self._metadata.kept_source(file, facts)
+
+    def keep_source(self, file: File, facts: str, data: bytes) -> None:
+        """Keep what a source archive told for later runs."""
+        self._metadata.keep_source(file, facts, data)
+
     def metadata_question(self, file: File) -> tuple[Address, dict[str, str]] | None:
         """How to ask for advertised metadata, for one who asks on a road of his own; None where ``metadata`` must do it."""
         return self._metadata.question(file)

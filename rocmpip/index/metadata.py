@@ -46,6 +46,16 @@ class Metadata:
         kept = self._cache.get("metadata", self._place(file)) if self._cache is not None else None
         return kept if kept is not None and looks_like_metadata(kept) else None
 
+    def kept_source(self, file: File, facts: str) -> bytes | None:
+        """What ``keep_source`` has kept for the same file under the same ``facts``."""
+        kept = self._cache.get("metadata", _source_place(file, facts)) if self._cache is not None and file.hashes else None
+        return kept if kept is not None and looks_like_metadata(kept) else None
+
+    def keep_source(self, file: File, facts: str, data: bytes) -> None:
+        """Keep what a source archive told, for ``facts``; nothing of a file that has no hash, since it may be another one next time."""
+        if self._cache is not None and file.hashes:
+            self._cache.put("metadata", _source_place(file, facts), data)
+
     def question(self, file: File) -> tuple[Address, dict[str, str]] | None:
         """How to ask for advertised metadata; None where there is none, or where that takes more than one plain question."""
         if file.core_metadata is None or not file.url.startswith(("http:", "https:")):
@@ -184,6 +194,10 @@ class Metadata:
             raise _bad_wheel(file, problem) from None
         except OSError as problem:
             raise NetworkError(f"{path} cannot be read", why=problem.strerror or str(problem)) from None
+
+
+def _source_place(file: File, facts: str) -> str:
+    return key("source", file.url, *sorted(file.hashes.values()), facts)
 
 
 def _bad_wheel(file: File, problem: BadWheel) -> NoMetadata:

@@ -255,6 +255,24 @@ def test_the_wheel_that_pip_built_is_found_again_by_pip(words: Words, venv: Call
     assert "Using cached src-1.0-py3-none-any.whl" in again.stdout
 
 
+@pytest.mark.parametrize("static", [True, False])
+def test_a_source_that_was_read_once_is_not_fetched_to_be_read_again(
+    words: Words, venv: Callable[..., Path], static: bool
+) -> None:
+    del words.env["PIP_NO_CACHE_DIR"]
+    words.env["PIP_CACHE_DIR"] = str(words.folder / "pip")
+    path = sdist(words, static=static)
+    for _ in range(2):
+        words.python = venv()
+        done = words.ours("install", "-i", words.index, "src")
+        assert done.returncode == 0, done.stderr
+        assert installed(words.python) == {"src": "1.0"}
+    assert "Using cached src-1.0-py3-none-any.whl" in done.stdout
+    assert [one for one, _ in words.site.requests] == ["/simple/src/", path, "/simple/src/"]
+    assert words.ours("install", "-I", "--no-cache-dir", "-i", words.index, "src").returncode == 0
+    assert words.site.asked(path) == 2
+
+
 def test_a_wheel_that_had_to_be_fetched_whole_is_not_fetched_again(words: Words) -> None:
     words.site.paths[f"/files/{words.filename}"] = Reply(words.wheel)
     done = words.ours("install", "-i", words.index, "pure")
