@@ -93,9 +93,7 @@ def main() -> None:
             target = folder / "target"
             for command in ways.values():
                 timed(command, env, target, options.wheels)
-            rows = [
-                [timed(command, env, target, options.wheels) for command in ways.values()] for _ in range(options.rounds)
-            ]
+            rows = [[timed(command, env, target, options.wheels) for command in ways.values()] for _ in range(options.rounds)]
     print(f"{options.wheels} wheels, {options.rounds} rounds")
     for place, way in enumerate(ways):
         took = statistics.median(row[place] for row in rows)
