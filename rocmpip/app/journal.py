@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -221,8 +222,20 @@ def import_file(journal: Journal, source: Path) -> tuple[int, int]:
     if len(content) > LARGEST:
         raise InputError(f"{source} is too large", why=f"more than {LARGEST} bytes")
     entries = from_toml(text, source.name)
-    known = {one.id for one in journal.entries()}
-    fresh = [one for one in {one.id: one for one in entries}.values() if one.id not in known]
+    known = {one.id: one.error for one in journal.entries()}
+    fresh = []
+    for entry in entries:
+        # Ids are eight digits that anybody may write: another failure under a known id gets one of its own, the same each time.
+        named = entry if known.get(entry.id, entry.error) == entry.error else replace(entry, id=_own_id(entry))
+        if named.id not in known:
+            fresh.append(named)
+            known[named.id] = named.error
     for entry in fresh:
         journal.add(entry)
     return len(fresh), len(entries) - len(fresh)
+
+
+def _own_id(entry: Entry) -> str:
+    import hashlib
+
+    return hashlib.sha256(f"{entry.id}\n{entry.error}".encode()).hexdigest()[:8]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,16 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from rocmpip.app.devices import complete
 from rocmpip.app.lines import line_text
+from rocmpip.model import toml
 from rocmpip.model.errors import InputError
 from rocmpip.model.packages import File, RequirementLine, normalise
 from rocmpip.model.plan import Plan, PlanItem
 from rocmpip.plan.asked import name_of_line
 from rocmpip.report import say
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from rocmpip.app.context import Context
@@ -56,7 +51,7 @@ def read_project(folder: str) -> Project:
     data: dict[str, Any] = {}
     if pyproject.is_file():
         try:
-            data = tomllib.loads(pyproject.read_bytes()[:_LIMIT].decode("utf-8"))
+            data = toml.loads(pyproject.read_bytes()[:_LIMIT].decode("utf-8"))
         except (OSError, ValueError) as problem:
             raise InputError(f"{pyproject} cannot be read", why=str(problem)) from None
     build = data.get("build-system", {})

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from rocmpip.argv.pep508 import parse_requirement
+from rocmpip.model import toml
 from rocmpip.model.errors import InputError
 from rocmpip.model.packages import normalise
-
-
-def _toml() -> ModuleType:
-    """Loaded where there is something to read: few requests have groups."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    return tomllib
-
 
 # PEP 723's reference expression for an inline block.
 _BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
@@ -34,10 +23,9 @@ def split_group(value: str) -> tuple[str, str]:
 
 def group_requirements(path: str, group: str, load: Callable[[str], str]) -> list[str]:
     """The requirement texts of one dependency group, included groups resolved. Raises InputError in pip's words."""
-    tomllib = _toml()
     try:
-        data = tomllib.loads(load(path))
-    except tomllib.TOMLDecodeError as problem:
+        data = toml.loads(load(path))
+    except toml.TomlError as problem:
         raise InputError(f"Error parsing {path}: {problem}") from None
     groups = data.get("dependency-groups")
     if groups is None:
@@ -85,10 +73,9 @@ def script_requirements(script: str, text: str) -> tuple[list[str], str]:
     content = "".join(
         line[2:] if line.startswith("# ") else line[1:] for line in blocks[0]["content"].splitlines(keepends=True)
     )
-    tomllib = _toml()
     try:
-        data = tomllib.loads(content)
-    except tomllib.TOMLDecodeError as problem:
+        data = toml.loads(content)
+    except toml.TomlError as problem:
         raise InputError(f"Failed to parse TOML in {script!r}: {problem}") from None
     dependencies, requires = data.get("dependencies", []), data.get("requires-python", "")
     if (

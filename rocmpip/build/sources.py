@@ -6,18 +6,13 @@ import hashlib
 import os
 import shutil
 import stat
-import sys
 import tarfile
 import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from rocmpip.model import toml
 from rocmpip.model.errors import BuildFailed
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _IGNORED = frozenset({".git", "__pycache__", ".hg", ".svn", "build", "dist", ".eggs"})
 _MAX_UNPACKED = 64 << 30
@@ -135,8 +130,8 @@ def build_system(project: Path) -> tuple[str, tuple[str, ...]]:
     if not path.is_file():
         return legacy
     try:
-        data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        data: dict[str, Any] = toml.loads(path.read_text(encoding="utf-8"))
+    except (toml.TomlError, UnicodeDecodeError) as problem:
         raise BuildFailed("pyproject.toml of the source cannot be read", why=str(problem)) from problem
     table = data.get("build-system")
     if not isinstance(table, dict):

@@ -7,16 +7,15 @@ changes the fields it names, a row with a new key must be complete, ``remove = t
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rocmpip.catalogue.plain import read_plain
+from rocmpip.model import toml
 from rocmpip.model.errors import BadConfiguration
 
 # Type checkers take the name for typing's own, whose import would cost detection 2 ms.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any
 
 # A plain class instead of a dataclass or NamedTuple: this module is on the way of `rocmpip detect`.
@@ -51,21 +50,12 @@ class Layer:
         self.tables = tables
 
 
-def _toml() -> ModuleType:
-    """The TOML parser, imported where the plain reader does not do."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    return tomllib
-
-
 def shipped(filename: str) -> Layer:
     """A file of rocmpip's own data folder. It is checked by the tests, not on every start."""
     with open(os.path.join(_DATA, filename), "rb") as stream:  # noqa: PTH118
         text = stream.read().decode("utf-8")
     tables = read_plain(text)
-    return Layer(filename, _toml().loads(text) if tables is None else tables)
+    return Layer(filename, toml.loads(text) if tables is None else tables)
 
 
 def read_overrides(paths: Sequence[str]) -> list[Layer]:
@@ -75,7 +65,6 @@ def read_overrides(paths: Sequence[str]) -> list[Layer]:
     """
     layers: list[Layer] = []
     problems: list[str] = []
-    tomllib = _toml()
     for path in _files(paths, problems):
         try:
             with open(path, "rb") as stream:
@@ -83,12 +72,12 @@ def read_overrides(paths: Sequence[str]) -> list[Layer]:
             if len(data) > _LARGEST:
                 problems.append(f"{path}: larger than 4 MiB")
                 continue
-            layers.append(Layer(path, tomllib.loads(data.decode("utf-8"))))
+            layers.append(Layer(path, toml.loads(data.decode("utf-8"))))
         except OSError as problem:
             problems.append(f"{path}: {problem.strerror or problem}")
         except UnicodeDecodeError:
             problems.append(f"{path}: not UTF-8 text")
-        except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        except toml.TomlError as problem:
             problems.append(f"{path}: {problem}")
     told(problems)
     return layers

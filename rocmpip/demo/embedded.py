@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform as machine
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,18 +14,14 @@ from rocmpip.demo.site import Shelf, Site
 from rocmpip.demo.sysroot import write_rocm, write_sysroot
 from rocmpip.demo.torchlike import setuptools_wheel, torch_wheel, triton_wheel
 from rocmpip.demo.wheels import Artifact, Sdist, Wheel
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from rocmpip.model import toml
 
 DATA = Path(__file__).parent / "data"
 
 
 def read(name: str) -> dict[str, Any]:
     """``index.toml`` or ``node.toml``."""
-    return tomllib.loads((DATA / name).read_text(encoding="utf-8"))
+    return toml.loads((DATA / name).read_text(encoding="utf-8"))
 
 
 def source_archive(name: str, version: str, folder: str = "") -> Sdist:

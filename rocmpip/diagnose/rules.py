@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -12,12 +11,8 @@ from typing import Any
 
 from rocmpip.diagnose.index import Index
 from rocmpip.diagnose.pattern import Pattern, fault_of
+from rocmpip.model import toml
 from rocmpip.model.errors import BadConfiguration
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 CONFIDENCE = ("low", "medium", "high")
 LARGEST = 1024 * 1024
@@ -110,12 +105,12 @@ def decode_rules(documents: Iterable[tuple[str, str]], shipped: Iterable[tuple[s
     book = _Book(check=False)
     rules: list[Rule] = []
     for name, text in shipped:
-        rules += [_rule(row, name, book) for row in tomllib.loads(text)["rule"]]
+        rules += [_rule(row, name, book) for row in toml.loads(text)["rule"]]
     book.check = True
     for name, text in documents:
         try:
-            data = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as problem:
+            data = toml.loads(text)
+        except toml.TomlError as problem:
             book.faults.append(f"{name}: not TOML: {problem}")
             continue
         for key in sorted(set(data) - {"rule", "replace"}):

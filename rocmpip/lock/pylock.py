@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from rocmpip.lock.model import Entry, Lock, strongest
 from rocmpip.lock.text import HASH, Written, install_command, is_pylock
+from rocmpip.model import toml
 from rocmpip.model.errors import InputError
 from rocmpip.model.packages import File, normalise
 from rocmpip.model.redact import bare_url
@@ -102,18 +103,13 @@ def _readable(requires_python: str) -> bool:
 
 def read(text: str, path: str = "pylock.toml") -> Written:
     """Pins, hashes and coordinates. Raises InputError for what is no PEP 751 file."""
-    import sys
 
     from packaging.pylock import Pylock, PylockValidationError
 
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        data = tomllib.loads(text)
+        data = toml.loads(text)
         lock = Pylock.from_dict(data)
-    except (tomllib.TOMLDecodeError, PylockValidationError, ValueError) as problem:
+    except (toml.TomlError, PylockValidationError, ValueError) as problem:
         raise InputError(f"Invalid pylock file {path!r}", why=str(problem)) from None
     ours = (lock.tool or {}).get("rocmpip", {})
     written = Written(

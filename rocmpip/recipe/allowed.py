@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,10 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from rocmpip.model import toml
 
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,99}", re.ASCII)
 
@@ -44,7 +40,7 @@ class Allowed:
 
 
 def _data(name: str) -> dict[str, Any]:
-    return tomllib.loads((resources.files("rocmpip.recipe") / "data" / name).read_text(encoding="utf-8"))
+    return toml.loads((resources.files("rocmpip.recipe") / "data" / name).read_text(encoding="utf-8"))
 
 
 @cache

@@ -5,18 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rocmpip.model import toml
 from rocmpip.recipe.faults import Faults
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 LARGEST = 256 * 1024
 """Bytes of one recipe file."""
@@ -117,7 +112,7 @@ def parse(text: Text, faults: Faults) -> dict[str, Any] | None:
         faults.add("", "holds a NUL byte")
         return None
     try:
-        data = tomllib.loads(text.content.decode("utf-8"))
+        data = toml.loads(text.content.decode("utf-8"))
     except UnicodeDecodeError as problem:
         faults.add("", f"is not UTF-8 text (byte {problem.start})")
         return None

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 import secrets
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rocmpip.model import toml
 from rocmpip.model.errors import BadConfiguration
 from rocmpip.store.journal_entry import ID, Entry
 from rocmpip.store.journal_text import KEPT_VARIABLES, tidy
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SCHEMA = 1
 LARGEST = 4 * 1024 * 1024
@@ -51,8 +46,8 @@ def to_toml(entries: Iterable[Entry]) -> str:
 def from_toml(text: str, name: str) -> list[Entry]:
     """Entries of a file called ``name``. Raises BadConfiguration with every fault; then nothing of the file is taken."""
     try:
-        data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        data = toml.loads(text)
+    except toml.TomlError as problem:
         raise BadConfiguration(f"{name} is no journal export", why=f"not TOML: {problem}") from None
     faults: list[str] = []
     for key in sorted(set(data) - {"schema", "entry"}):

@@ -7,12 +7,12 @@ where a file speaks of rocmpip, so that a run without files pays nothing.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rocmpip.model import toml
 from rocmpip.model.errors import BadConfiguration, UsageError
 from rocmpip.model.settings import Settings
 from rocmpip.store.settings_table import BY_KEY, ROWS, read_value
@@ -161,13 +161,9 @@ def _read_text(path: Path) -> str:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        return toml.loads(text)
+    except toml.TomlError as problem:
         raise ValueError(f"is not TOML: {problem or 'nested too deeply'}") from None
 
 

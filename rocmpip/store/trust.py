@@ -12,11 +12,11 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rocmpip.model import toml
 from rocmpip.model.errors import Refused
 
 SCHEMA = 1
@@ -44,14 +44,9 @@ def project_digest(pyproject: Path) -> str:
     import hashlib
     import json
 
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
     try:
         with pyproject.open("rb") as stream:
-            data = tomllib.loads(stream.read(_LARGEST).decode("utf-8"))
+            data = toml.loads(stream.read(_LARGEST).decode("utf-8"))
         table = data.get("tool", {}).get("rocmpip", {})
     except (OSError, ValueError, RecursionError, AttributeError):
         return ""
