@@ -29,4 +29,4 @@ def open_client(context: Context) -> Client:
     cache = None if context.request.no_cache else PageCache(cache_folder(context) / "pages")
     # A lock may take a server's unadvertised word for the sake of speed; what is installed is read as pip reads it.
     guess = context.request.command == "lock"
-    return Client(context.request.index, cache=cache, env=context.env, ask=credentials, guess=guess, keep=not guess)
+    return Client(context.request.index, cache=cache, env=context.env, ask=credentials, guess=guess)

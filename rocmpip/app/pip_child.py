@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -50,7 +49,6 @@ class Pip:
         env = neutral_environment(context.env, router_url=self.url, empty_folder=str(empty), index=context.request.index)
         env.update(rocm_environment(context, self.session.policy.family.made))
         env.update(spoken(context))
-        env.update(handed_over(self))
         env.update(extra or {})
         return env
 
@@ -116,16 +114,6 @@ class Pip:
         from rocmpip.argv.render import uninstall_options
 
         return self.run("uninstall", ["-y", *uninstall_options(self.session.context.request.options), *names])
-
-
-def handed_over(pip: Pip) -> dict[str, str]:
-    """The files that planning had to fetch whole, so that pip does not fetch them again: see ``target/handed.py``."""
-    files = {url: str(path) for url, path in pip.session.client.fetched.items() if url.startswith(("http:", "https:"))}
-    if not files:
-        return {}
-    place = pip.folder / "handed.json"
-    place.write_text(json.dumps(files), encoding="utf-8")
-    return {"ROCMPIP_HANDED": str(place)}
 
 
 def spoken(context: Context) -> dict[str, str]:

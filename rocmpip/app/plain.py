@@ -89,7 +89,7 @@ def own_words(session: Session, folder: Path, held: Mapping[str, str], *, routed
 def run_routed(pip: Pip, held: Mapping[str, str]) -> int:
     """pip in the user's words, environment and configuration, with the router in the place of every index and find-links place."""
     from rocmpip.app.family import rocm_environment
-    from rocmpip.app.pip_child import handed_over, spoken
+    from rocmpip.app.pip_child import spoken
     from rocmpip.target.pip import pip_command
     from rocmpip.target.run import routed_environment, run_pip
 
@@ -100,7 +100,6 @@ def run_routed(pip: Pip, held: Mapping[str, str]) -> int:
     # What pip resolves itself may bring torch along.
     env.update(rocm_environment(context, pip.session.policy.family.made))
     env.update(spoken(context))
-    env.update(handed_over(pip))
     return run_pip(
         pip_command(context.target),
         [context.request.command, *own_words(pip.session, pip.folder, held)],

@@ -55,12 +55,10 @@ class Client:
         sources: tuple[str, ...] = (),
         ask: Ask | None = None,
         guess: bool = True,
-        keep: bool = False,
     ) -> None:
         """``sources``: further URLs that may hold credentials (mirrors of ours); ``env`` None means this process's.
 
         ``ask``: puts the question for user and password to a person (host and port → an answer, or None).
-        ``keep``: wheels that are fetched whole for their metadata stay until ``close``, see ``whole``.
         ``guess``: a ``.metadata`` file that no page advertises is tried before the wheel itself, and believed: pip would not.
         """
         environment = os.environ if env is None else env
@@ -81,9 +79,7 @@ class Client:
             offline=offline,
         )
         self._pages = Pages(self.fetcher, cache, marks_trust=bool(options.trusted_hosts), refresh=options.refresh)
-        self._metadata = Metadata(
-            self.fetcher, cache, lambda file, folder: self.whole(file) if keep else self.download(file, folder), guess=guess
-        )
+        self._metadata = Metadata(self.fetcher, cache, lambda file, folder: self.download(file, folder), guess=guess)
         self._known: Once[tuple[str, str], Page | Absent] = Once()
         self._answers: dict[tuple[str, str], Answer] = {}
         self._known_places: Once[str, tuple[File, ...]] = Once()
@@ -201,11 +197,6 @@ class Client:
     def whole(self, file: File) -> Path:
         """The file itself, fetched once and kept until ``close``. Raises NetworkError."""
         return self._whole.get(file.url, lambda: self._shelved(file))
-
-    @property
-    def fetched(self) -> dict[str, Path]:
-        """URL → path of every file that ``whole`` has fetched."""
-        return self._whole.known()
 
     def _shelved(self, file: File) -> Path:
         shelf = self._shelf.get(None, lambda: TemporaryFolder(prefix="rocmpip-files-"))

@@ -27,7 +27,7 @@ class Metadata:
     def __init__(
         self, fetcher: Fetcher, cache: BlobCache | None, download: Callable[[File, Path], Path], *, guess: bool = True
     ) -> None:
-        """``download`` puts a file into a folder, or has it elsewhere. ``guess``: a ``.metadata`` that no page advertises is tried, and believed."""
+        """``download`` puts a file into a folder. ``guess``: a ``.metadata`` that no page advertises is tried, and believed."""
         self._fetcher = fetcher
         self._limits = fetcher.limits
         self._cache = cache

@@ -14,7 +14,6 @@ ours. PARENT: process id of the rocmpip that waits. RUNNER: runner file of rocmp
   holds instead (the user's own places), or is left out when that is empty. In all other words of pip's the router's address
   (with its secret path) is "rocmpip". A page of the router's is told (``pip -v``) as that of the one index that it came from,
   ROCMPIP_PLACE, but for the names ROCMPIP_ELSEWHERE, which have indexes of their own.
-* Files that the parent has fetched already, ROCMPIP_HANDED, are not fetched by pip again (``handed.py``).
 * What pip said is written to the file ROCMPIP_TRANSCRIPT when it fails. pip's own --log is no way to have it: with that pip
   shows no spinner and leaves the output of a failed build out of its error.
 """
@@ -283,18 +282,6 @@ def _get_ready(fd: int, runner: str) -> "list[str]":
     return words
 
 
-def _hand_over(path: str) -> None:
-    """Have pip take the files named in ``path`` from disk instead of fetching them; see handed.py."""
-    if path:
-        import importlib.util
-
-        spec = importlib.util.spec_from_file_location("rocmpip_handed", __file__[: -len("watched.py")] + "handed.py")
-        if spec is not None and spec.loader is not None:
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            module.hand_over(path)
-
-
 def _run(runner: str, arguments: "list[str]") -> None:
     """Become pip; what it says is heard and, when it fails, kept."""
     # http://127.0.0.1:PORT/SECRET/simple: pages lie there, and files that need credentials beside it.
@@ -302,7 +289,6 @@ def _run(runner: str, arguments: "list[str]") -> None:
     path = os.environ.pop("ROCMPIP_TRANSCRIPT", "")
     transcript = _Transcript(path) if path else None
     router = url if url.startswith("http://127.0.0.1:") else ""
-    _hand_over(os.environ.pop("ROCMPIP_HANDED", ""))
     told = [os.environ.pop("ROCMPIP_" + name, "") for name in ("LOOKING", "PLACE", "ELSEWHERE")]
     _hear_records(told[0], router, told[1], told[2], transcript)
     try:
