@@ -62,7 +62,7 @@ def _endless(head: bytes, piece: bytes) -> Callable[[socket.socket, str], None]:
     return answer
 
 
-BOMB = gzip.compress(b"\0" * 200_000_000)
+BOMB = gzip.compress(b"\0" * 200_000_000, mtime=0)
 RAW = {
     "stalls": lambda connection, url: time.sleep(30),
     "closes": lambda connection, url: None,
