@@ -196,9 +196,10 @@ def test_a_lock_that_cannot_be_had_is_told_by_pip(words: Words) -> None:
     assert "connection-failed" in ours.stderr
 
 
-def sdist(words: Words, *, static: bool) -> str:
-    """The source of project ``src`` on the index, with a build back end of its own; the path of its file."""
+def sdist(words: Words, *, static: bool, code: str = "") -> str:
+    """The source of project ``src`` on the index, with a build back end of its own that runs ``code``; the path of its file."""
     backend = (
+        f"{code}\n"
         "import os, zipfile\n"
         "META = 'Metadata-Version: 2.2\\nName: src\\nVersion: 1.0\\n'\n"
         "def build_wheel(folder, config_settings=None, metadata_directory=None):\n"
@@ -255,3 +256,11 @@ def test_a_source_that_was_read_once_is_not_fetched_to_be_read_again(
     assert [one for one, _ in words.site.requests] == ["/simple/src/", path, path, "/simple/src/"]
     assert words.ours("install", "-I", "--no-cache-dir", "-i", words.index, "src").returncode == 0
     assert words.site.asked(path) == 4
+
+
+def test_a_source_that_pip_cannot_build_fails_in_its_words(words: Words) -> None:
+    sdist(words, static=False, code="raise SystemExit('no compiler here')")
+    line = ["install", "--no-build-isolation", "-i", words.index, "src"]
+    plain, ours = words.pip(*line), words.ours(*line)
+    assert ours.returncode == plain.returncode == 1
+    assert "no compiler here" in plain.stderr and "no compiler here" in ours.stderr
