@@ -226,13 +226,18 @@ def import_file(journal: Journal, source: Path) -> tuple[int, int]:
     fresh = []
     for entry in entries:
         # Ids are eight digits that anybody may write: another failure under a known id gets one of its own, the same each time.
-        named = entry if known.get(entry.id, entry.error) == entry.error else replace(entry, id=_own_id(entry))
+        named = entry if _same(known.get(entry.id, entry.error), entry.error) else replace(entry, id=_own_id(entry))
         if named.id not in known:
             fresh.append(named)
             known[named.id] = named.error
     for entry in fresh:
         journal.add(entry)
     return len(fresh), len(entries) - len(fresh)
+
+
+def _same(written: str, error: str) -> bool:
+    """Is it the same text, as the journal writes it down? A very long entry loses the ends of its texts there."""
+    return written == error or (len(written) >= 60 and error.startswith(written))
 
 
 def _own_id(entry: Entry) -> str:

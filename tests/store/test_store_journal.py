@@ -123,9 +123,9 @@ def _writers(folder: Path, count: int, each: int, limit: int = 10_000_000) -> li
 
 
 def test_many_writers(tmp_path: Path) -> None:
-    running = _writers(tmp_path, 4, 50)
-    assert [one.wait(60) for one in running] == [0] * 4
-    assert len(Journal(tmp_path).entries()) == 200
+    running = _writers(tmp_path, 20, 20)
+    assert [one.wait(60) for one in running] == [0] * 20
+    assert len(Journal(tmp_path).entries()) == 400
 
 
 def test_a_kill_in_the_middle(tmp_path: Path) -> None:
