@@ -14,7 +14,7 @@ from rocmpip.app.lock_target import target_rules
 from rocmpip.app.resolve import IndexSource
 from rocmpip.index.client import Client
 from rocmpip.lock.model import Coordinates, Entry, Lock, strongest, strongest_hash
-from rocmpip.model.errors import InputError, NoPlan
+from rocmpip.model.errors import InputError, NetworkError, NoPlan
 from rocmpip.model.packages import File, RequirementLine, normalise
 from rocmpip.model.redact import bare_url
 from rocmpip.model.routing import Route
@@ -81,6 +81,7 @@ def make_lock(
         for note in (*context.platform.notes, *context.request.notes, *resolution.notes):
             say.note(note)
         entries = [_entry(ground, pin) for pin in resolution.pins.values() if not _alias(pin)]
+        refuse_lies(entries)
         entries = _with_hashes(client, entries)
     return _lock(context, ground, resolution, entries, command, tuple((wheelhouse or {}).values())), until
 
@@ -269,6 +270,21 @@ def _place(file: File) -> str:
     """The index of a file as the lock would name it, "" for what lies on disk or stands for itself."""
     index = bare_url(file.index).rstrip("/")
     return index if index.startswith(("http://", "https://")) else ""
+
+
+def refuse_lies(entries: Sequence[Entry]) -> None:
+    """What an index publishes for a hash must be one: a file that nothing can match is no reason to compute another hash."""
+    from rocmpip.lock.text import HASH
+
+    for entry in entries:
+        for text in entry.hashes:
+            if not HASH.match(text):
+                file = entry.first[0]
+                raise NetworkError(
+                    f"{file.index or file.url} lists no usable hash for {entry.name} {entry.version}",
+                    why=f"it says {text[:80]!r}",
+                    hint="check the index URL: its server answers with what no index lists",
+                )
 
 
 def _with_hashes(client: Client, entries: list[Entry]) -> list[Entry]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -246,7 +247,12 @@ class IndexSource:
         if key in self._asked:
             return
         self._asked.add(key)
-        file = candidate.file
+        try:
+            file = candidate.file
+        except NetworkError as problem:
+            self._metadata[key] = problem
+            self._metadata_came(key, problem)
+            return
         assert file is not None
         published = not candidate.from_source or file.core_metadata is not None
         source_metadata = self._source_metadata
@@ -255,7 +261,7 @@ class IndexSource:
             return
 
         def handle(data: bytes, problem: Exception | None) -> None:
-            found = self._metadata[key] = problem or parse_metadata(data)
+            found = self._metadata[key] = problem or _believed(parse_metadata(data), candidate, file)
             self._hints.extend(self._waiting.pop(key, ()))
             self._metadata_came(key, found)
 
@@ -339,6 +345,21 @@ class IndexSource:
                     return candidate
                 fallback = fallback or candidate
         return fallback
+
+
+def _believed(metadata: Metadata, candidate: Candidate, file: File) -> Metadata | NetworkError:
+    """The metadata, or why it is not that of this wheel. A source archive may be another version once it is built."""
+    name, version = metadata.name, metadata.version
+    if candidate.from_source or (name == candidate.name and version == candidate.version.text):
+        return metadata
+    with suppress(ValueError):
+        if name == candidate.name and release(version).key == candidate.version.key:
+            return metadata
+    return NetworkError(
+        f"{file.filename} from {redact(file.url)} is not what it is called",
+        why=f"its metadata is that of {name} {version}" if name and version else "its metadata names no project and version",
+        hint="an index or a mirror mixes files up: do not install from it",
+    )
 
 
 class _Arriving:

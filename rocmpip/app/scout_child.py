@@ -42,9 +42,13 @@ def serve(ends: Sequence[tuple[int, int]]) -> None:
     reading, writing = (mine[0], theirs[1]) if child else (theirs[0], mine[1])
     for end in {*mine, *theirs, *ends[1 - share]} - {reading, writing}:
         os.close(end)
+    home, other = Channel(*ends[share]), Channel(reading, writing)
     try:
-        _scout(share, len(ends), Channel(*ends[share]), Channel(reading, writing), companions)
+        _scout(share, len(ends), home, other, companions)
     finally:
+        # Whoever waits for a word of ours must see that there will be none, whatever has ended us.
+        home.close()
+        other.close()
         if child:
             os.waitpid(child, 0)
         else:

@@ -47,7 +47,7 @@ def parse_address(url: str) -> Address:
         raise ValueError(f"the URL is broken ({problem})") from None
     scheme = parts.scheme.lower()
     if scheme not in PORTS:
-        raise ValueError(f"the scheme {scheme!r} is not http, https or file" if scheme else "the URL has no scheme")
+        raise ValueError(f"the scheme {scheme!r} is not http or https" if scheme else "the URL has no scheme")
     host = (parts.hostname or "").rstrip(".")
     if not host:
         raise ValueError("the URL has no host")

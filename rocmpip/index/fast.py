@@ -8,29 +8,27 @@ becomes a ``File``. What is no JSON page takes the client's own road.
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urljoin
 
 import msgspec
 
 from rocmpip.index.address import Address
 from rocmpip.index.client import Client
 from rocmpip.index.fetch import Answer
-from rocmpip.index.listing import ACCEPT, JSON_TYPE, advertised_hash
+from rocmpip.index.listing import ACCEPT, JSON_TYPE, NO_DIGEST, absolute_link, advertised_hash, readable_hashes
 from rocmpip.index.pages import ABSENT, UNSAID
 from rocmpip.index.pages import _fresh_until as fresh_until
 from rocmpip.model.errors import NetworkError
 from rocmpip.model.packages import Absent, File, Page
+from rocmpip.model.redact import redact
 from rocmpip.plan.listing import Row
 
 _HEADERS = {"Accept": ACCEPT, "Accept-Encoding": "gzip"}
-_DIGEST = re.compile(r"[0-9a-fA-F]{32,128}\Z")
 _NOTHING = msgspec.Raw(b"null")
-_hashes = msgspec.json.Decoder(dict[str, str])
+_hashes = msgspec.json.Decoder(dict[str, str] | None)
 _advertised = msgspec.json.Decoder(bool | dict[str, str] | None)
 
 
@@ -53,17 +51,26 @@ class Slim(msgspec.Struct, rename="kebab", gc=False):
 
     @property
     def hashes(self) -> Mapping[str, str]:
-        """Algorithm → hex digest; empty for what cannot be read."""
+        """Algorithm → hex digest. What cannot be read is a digest that no file has: without one the file would go unchecked."""
         try:
             found = _hashes.decode(self.raw)
         except msgspec.MsgspecError:
-            return {}
-        return {name: digest.lower() for name, digest in found.items() if _DIGEST.match(digest)}
+            return {"sha256": NO_DIGEST}
+        return readable_hashes(found.items()) if found else {}
 
     def to_file(self) -> File:
+        """Raises NetworkError for a link that cannot be followed, or leads from a server into this machine."""
         page: SlimPage = self.place
         pages = page.pages
-        url = pages.client.credentials.learn(urljoin(page.url, self.url)).partition("#")[0]
+        url, userinfo = absolute_link(page.url, self.url)
+        if not url:
+            raise NetworkError(
+                f"the page {redact(page.url)} has no usable link for {self.filename}",
+                why=f"it says {redact(self.url[:200])!r}",
+                hint="check the index URL: its server answers with what no index lists",
+            )
+        if userinfo is not None:
+            pages.client.credentials.remember(url, userinfo)
         return File(
             self.filename,
             url,

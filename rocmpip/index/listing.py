@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"https?://[A-Za-z0-9.:-]+/[A-Za-z0-9/._%+!~=,-]*\Z")
 # A digest that is none must stay one that nothing matches: leaving it out would let the file through unchecked.
 _DIGEST = re.compile(r"[A-Za-z0-9._~+/=-]{1,128}\Z")
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
-_NO_DIGEST = "unreadable"
+NO_DIGEST = "unreadable"
 _KNOWN_HASHES = frozenset(("sha256", "sha512", "sha384", "sha224", "sha1", "md5"))
 
 
@@ -130,7 +130,7 @@ def parse_page(body: bytes, content_type: str, url: str, name: str, credentials:
         if not belongs(row.filename, name):
             others += is_archive(row.filename)
             continue
-        link, userinfo = _link(url, row.url)
+        link, userinfo = absolute_link(url, row.url)
         if not link:
             continue
         if userinfo is not None:
@@ -149,7 +149,7 @@ def parse_links(body: bytes, content_type: str, url: str, credentials: Credentia
     rows = _from_json(body) if kind.endswith("json") else _html_rows(_html(body, charset(content_type)).anchors)
     for row in rows:
         if is_archive(row.filename):
-            link, userinfo = _link(url, row.url)
+            link, userinfo = absolute_link(url, row.url)
             if userinfo is not None:
                 credentials.remember(link, userinfo)
             if link:
@@ -169,7 +169,7 @@ def _text(body: bytes, encoding: str) -> str:
         return body.decode("utf-8", "replace")
 
 
-def _link(page: str, href: str) -> tuple[str, Userinfo | None]:
+def absolute_link(page: str, href: str) -> tuple[str, Userinfo | None]:
     """``href`` on ``page`` as an absolute URL, and the credentials it held; "" for what cannot be fetched.
 
     A page on a server may not point into this machine's files.
@@ -204,7 +204,7 @@ def _from_json(body: bytes) -> list[Row]:
             Row(
                 file.filename,
                 file.url,
-                _hashes(file.hashes.items()),
+                readable_hashes(file.hashes.items()),
                 file.requires_python or "",
                 yanked,
                 advertised_hash(advertised),
@@ -219,12 +219,13 @@ def advertised_hash(value: bool | dict[str, str] | None) -> str | None:
     """``File.core_metadata`` for what a page's JSON says of it. A hash that is no digest is kept: no metadata has it, as in pip."""
     if not isinstance(value, dict):
         return "" if value else None
-    known = _hashes(value.items())
+    known = readable_hashes(value.items())
     best = "sha256" if "sha256" in known else next(iter(known), "")
     return f"{best}={known[best]}" if best else ""
 
 
-def _hashes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def readable_hashes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Those of the algorithms that pip knows; what is no digest stays as one that no file has."""
     return {name: digest_text(text) for name, text in pairs if text and name in _KNOWN_HASHES}
 
 
@@ -232,7 +233,7 @@ def digest_text(text: str) -> str:
     """A page's digest as it is compared: hex digits in lower case, anything else as it is, or a word that is no digest."""
     if _HEX.match(text):
         return text.lower()
-    return text if _DIGEST.match(text) else _NO_DIGEST
+    return text if _DIGEST.match(text) else NO_DIGEST
 
 
 def _html(body: bytes, encoding: str) -> HtmlPage:
@@ -261,7 +262,7 @@ def _html_rows(anchors: Iterable[Anchor]) -> Iterator[Row]:
         yield Row(
             filename,
             link,
-            _hashes([(algorithm, digest)]),
+            readable_hashes([(algorithm, digest)]),
             anchor.get("data-requires-python", ""),
             anchor.get("data-yanked"),
             _html_advertised(metadata),

@@ -14,7 +14,7 @@ from rocmpip.model.redact import bare_url
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\Z")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]*\Z")
-HASH = re.compile(r"sha(?:256|384|512):[0-9a-f]{64,128}\Z")
+HASH = re.compile(r"(?:sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})\Z")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([A-Za-z0-9][A-Za-z0-9.+!_-]*)(?:\s|;|\\|\Z)")
 _ROW = re.compile(r"# {3}([a-z][a-z0-9 ._-]*): (.*)\Z")

@@ -32,6 +32,9 @@ class Metadata:
     requires_python: str = ""
     provides_extra: frozenset[str] = frozenset()
     """Normalised; empty when the metadata names none (or does not say)."""
+    name: str = ""
+    """Normalised; "" where nobody asks."""
+    version: str = ""
 
 
 class Unusable(Exception):

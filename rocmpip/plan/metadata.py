@@ -7,10 +7,10 @@ from rocmpip.plan.listing import Metadata
 
 
 def parse_metadata(data: bytes) -> Metadata:
-    """Requires-Dist, Requires-Python and Provides-Extra of a METADATA or PKG-INFO file."""
+    """What a METADATA or PKG-INFO file says, as far as resolving needs it."""
     requires: list[str] = []
     extras: list[str] = []
-    python = ""
+    python = name = version = ""
     for line in _headers(data):
         if line.startswith("Requires-Dist:"):
             requires.append(line[14:].strip())
@@ -18,7 +18,11 @@ def parse_metadata(data: bytes) -> Metadata:
             extras.append(normalise(line[15:].strip()))
         elif line.startswith("Requires-Python:"):
             python = line[16:].strip()
-    return Metadata(tuple(dict.fromkeys(requires)), python, frozenset(extras))
+        elif line.startswith("Version:"):
+            version = line[8:].strip()
+        elif line.startswith("Name:"):
+            name = normalise(line[5:].strip())
+    return Metadata(tuple(dict.fromkeys(requires)), python, frozenset(extras), name, version)
 
 
 def static_source(data: bytes) -> bool:
