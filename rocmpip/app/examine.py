@@ -8,6 +8,7 @@ from rocmpip.elf import ElfError, FileReport, WheelReport, examine_file, examine
 from rocmpip.elf.objects import counted
 from rocmpip.model.errors import InputError
 from rocmpip.model.provenance import Provenance
+from rocmpip.report.say import printable
 
 _KINDS = {
     "plain": "HIP device code",
@@ -70,7 +71,7 @@ def words(report: WheelReport | FileReport, record: Provenance | None) -> str:
         )
     for file in files:
         rows += ["", *_file(file)] if file.code_objects or file.needed or file.problem else []
-    return "\n".join(rows) + "\n"
+    return printable("\n".join(rows)) + "\n"
 
 
 def _file(file: FileReport) -> list[str]:

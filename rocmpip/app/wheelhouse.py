@@ -10,6 +10,7 @@ from rocmpip.app.build_package import wheelhouse_of
 from rocmpip.model.errors import CheckFailed, UsageError
 from rocmpip.model.gfx import parse_gfx
 from rocmpip.report import say
+from rocmpip.report.say import printable
 from rocmpip.store.settings import load_settings
 from rocmpip.store.wheelhouse import StoredWheel, Wheelhouse
 from rocmpip.store.wheelhouse_export import Exported, Imported, export, import_folder
@@ -26,7 +27,7 @@ def row(one: StoredWheel) -> str:
     """One line: what it is, what it was built for."""
     inputs = one.provenance.inputs
     made = time.strftime("%Y-%m-%d", time.localtime(one.created))
-    return (
+    return printable(
         f"{one.fingerprint[:12]}  {one.filename}  {','.join(inputs.gfx)}  ROCm {inputs.rocm}"
         f"{f'  torch {inputs.torch}' if inputs.torch else ''}  {one.size / 1e6:.1f} MB  {made}"
     )
@@ -57,7 +58,7 @@ def words(one: StoredWheel) -> str:
         ("run time", ", ".join(f"{key}={value}" for key, value in record.runtime.items())),
         ("rocmpip", record.rocmpip),
     ]
-    return "".join(f"{name:<15}{value}\n" for name, value in rows if value)
+    return printable("".join(f"{name:<15}{value}\n" for name, value in rows if value))
 
 
 def verify(house: Wheelhouse) -> tuple[StoredWheel, ...]:

@@ -6,10 +6,12 @@ is written outside the folder that the parent set up and removes.
 """
 
 # mypy: ignore-errors
-from __future__ import annotations
-
-import json
 import sys
+
+# Before any other import: a file in the user's working folder must not be imported in place of a module.
+sys.path[:] = [entry for entry in sys.path if entry not in ("", ".")]
+
+import json  # noqa: E402 - see above
 
 ASKED = {}
 
@@ -188,8 +190,6 @@ def rank_step(rank, world, meeting):
 
 
 def main():
-    # A file in the user's working folder must not be imported in place of a package.
-    sys.path[:] = [entry for entry in sys.path if entry not in ("", ".")]
     ASKED.update(json.loads(sys.argv[1]))
     asked = ASKED
     if asked["mode"] == "import":

@@ -207,7 +207,8 @@ def test_the_working_folder_is_not_imported(
     (site(python) / "good/__init__.py").write_text("")
     register(python, "good", "1.0")
     (tmp_path / "here").mkdir()
-    (tmp_path / "here/good.py").write_text("raise SystemExit('the wrong one')")
+    for name in ("good", "json", "__future__", "importlib", "datetime"):
+        (tmp_path / f"here/{name}.py").write_text("raise SystemExit('the wrong one')")
     monkeypatch.chdir(tmp_path / "here")
     assert outcome(python, "good", env=env, run=True).faults == ()
 
