@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 from collections.abc import Callable
@@ -10,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from rocmpip.app import verify as conductor
 from rocmpip.check.dynamic import environment, import_names
 from rocmpip.check.finding import Finding, Step
 from rocmpip.check.verify import Outcome
-from rocmpip.model.machine import InstalledDist
+from rocmpip.machine.files import Tree
+from rocmpip.model.machine import Gpu, InstalledDist
 from tests.check import fake_torch
 from tests.check.check_packages import library, outcome, register, site
 
@@ -105,6 +108,7 @@ def test_a_gpu_step_that_fails(python: Path, env: dict[str, str], mode: str, ste
     assert steps(found)[step] == Step(step, verdict, detail)
     failing = next((one for one in found.steps if one.verdict == "fault"), None)
     assert [one.what for one in found.faults] == ([f"{failing.step}: {failing.detail}"] if failing else [])
+    assert {(one.kind, one.name, one.fix) for one in found.faults} <= {("gpu-step-fails", "torch", ("rocmpip doctor",))}
 
 
 @pytest.mark.parametrize(
@@ -144,6 +148,18 @@ def test_a_gpu_that_torch_does_not_see(python: Path) -> None:
     assert told["device visible"]["verdict"] == "fault"
     assert "although this machine has an AMD GPU" in told["device visible"]["detail"]
     assert told["matmul"]["verdict"] == "skipped"
+
+
+def test_the_gpu_that_torch_does_not_see_is_a_finding(python: Path, env: dict[str, str]) -> None:
+    fake_torch.install(site(python))
+    look = conductor.look_at((), env={**env, "FAKE_TORCH": "blind"}, gfx=("gfx942",), python=str(python), cwd="/")
+    seen = dataclasses.replace(look.platform, gpus=(Gpu(gfx="gfx942"),))
+    here = dataclasses.replace(look, platform=seen, tree=Tree())
+    found = conductor.verify(here, run=True, time_limit=60)
+    (one,) = found.faults
+    assert (one.kind, one.level, one.fix) == ("no-device", "fault", ("rocmpip doctor",))
+    for name in ("matmul", "attention", "memory", "RCCL all-reduce"):
+        assert steps(found)[name] == Step(name, "skipped", "torch sees no GPU")
 
 
 def test_a_process_that_a_module_leaves_behind_does_not_keep_verify(python: Path, env: dict[str, str]) -> None:

@@ -393,6 +393,48 @@ def test_an_older_cpp_runtime_in_front(python: Path, env: dict[str, str], tmp_pa
     assert read_cache()["libstdc++.so.6"]
 
 
+@pytest.mark.parametrize(
+    ("soname", "version", "kind", "fix"),
+    [
+        ("libc.so.6", "GLIBC_9.9", "glibc-old", "rocmpip install --force-reinstall --no-binary kernels kernels"),
+        ("libstdc++.so.6", "GLIBCXX_9.9", "libstdcxx-old", "apt-get install -y libstdc++6"),
+        ("libm.so.6", "GLIBC_9.9", "version-missing", "rocmpip install --force-reinstall kernels"),
+    ],
+)
+def test_a_system_library_that_is_too_old(
+    python: Path, env: dict[str, str], tmp_path: Path, soname: str, version: str, kind: str, fix: str
+) -> None:
+    newer = stand_in(
+        tmp_path, soname, "int of_tomorrow(void) { return 1; }\n", script=f"{version} {{ global: of_tomorrow; }};\n"
+    )
+    source = "extern int of_tomorrow(void); int use(void) { return of_tomorrow(); }\n"
+    library(site(python) / "kernels/_C.so", source, needs=[newer], gfx=["gfx942"])
+    register(python, "kernels", "1.0")
+    (found,) = findings(python, env=env)
+    assert (found.kind, found.level, found.name, found.fix) == (kind, "fault", "kernels", (fix,))
+    assert f"kernels/_C.so needs {version}" in found.evidence
+    # The loader itself.
+    done = subprocess.run(["ldd", str(site(python) / "kernels/_C.so")], capture_output=True, text=True, check=False)
+    assert f"version `{version}' not found" in done.stdout + done.stderr
+
+
+def test_a_build_for_another_rocm_by_its_record(python: Path, clean_env: dict[str, str], tmp_path: Path) -> None:
+    env = {**clean_env, "ROCMPIP_SYSROOT": str(healthy(tmp_path / "root"))}
+    library(site(python) / "kernels/_C.so", gfx=["gfx942"])
+    register(python, "kernels", "1.0", build=FingerprintInputs("kernels", "1.0", "sha256:0", "0", ("gfx942",), "5.7.1"))
+    (found,) = findings(python, env=env)
+    assert (found.kind, found.level) == ("wrong-rocm-build", "note")
+    assert "5.7.1" in found.what
+
+
+def test_a_build_for_another_gpu_by_its_record(python: Path, env: dict[str, str]) -> None:
+    library(site(python) / "kernels/_C.so", gfx=["gfx90a", "gfx942"])
+    register(python, "kernels", "1.0", build=FingerprintInputs("kernels", "1.0", "sha256:0", "0", ("gfx90a",), "6.4"))
+    (found,) = findings(python, env=env)
+    assert (found.kind, found.level) == ("wrong-gfx", "fault")
+    assert found.fix == ("rocmpip install --force-reinstall --no-deps kernels==1.0",)
+
+
 def test_gpu_code_that_nobody_owns(python: Path, env: dict[str, str]) -> None:
     library(site(python) / "leftover/_C.so", gfx=["gfx942"])
     assert kinds(python, env=env) == {("unowned", "note")}

@@ -452,3 +452,13 @@ def test_a_read_only_wheelhouse_still_serves(house: Wheelhouse, tmp_path: Path) 
         for place in (house.root, stored.path.parent.parent, stored.path.parent):
             place.chmod(0o755)
         shutil.rmtree(house.root)
+
+
+def test_a_record_of_another_does_not_steer_the_terminal(tmp_path: Path) -> None:
+    from rocmpip.app.wheelhouse import row, words
+
+    escape = "\x1b]0;mine\x07\x1b[31m"
+    made = record(gfx=(f"gfx90a{escape}",), torch=f"2.9.1{escape}", compiler=escape)
+    one = StoredWheel("f" * 64, tmp_path / FILENAME, "a" * 64, 5, 0.0, 1.0, made)
+    for text in (row(one), words(one)):
+        assert "gfx90a" in text and "\x1b" not in text and "\x07" not in text
