@@ -180,7 +180,7 @@ def tools(names: Sequence[str], interpreter: str) -> list[Tool]:
         "pip-compile": Tool(
             "pip-compile",
             lambda index, source, cache, out: [
-                str(here / "pip-compile"), "-q", "--generate-hashes", "-i", index, str(source), "-o", str(out),
+                str(here / "pip-compile"), "-q", "--generate-hashes", "--allow-unsafe", "-i", index, str(source), "-o", str(out),
                 "--cache-dir", str(cache),
             ],
             clean,

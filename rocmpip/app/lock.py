@@ -38,6 +38,8 @@ def _repeat(known: dict[str, str]) -> bool:
                 stream.write(known["content"])
     except OSError:
         return False
+    for note in known["notes"].splitlines():
+        say.note(note)
     if known["message"]:
         say.step(known["message"])
     return True

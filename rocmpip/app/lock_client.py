@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,13 +14,20 @@ from rocmpip.store.cache import PageCache
 
 @contextmanager
 def lock_client(
-    index: IndexOptions, cache: str, subject: Sequence[str], env: Mapping[str, str], *, keep: bool = True
+    index: IndexOptions,
+    cache: str,
+    subject: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    keep: bool = True,
+    warn: Callable[[str], None] | None = None,
 ) -> Iterator[Client]:
     """A client whose metadata is cached as one bundle for each ``subject``, in the folder ``cache`` ("" for no cache).
 
-    ``keep`` False: what is new is not written, since another process that does the same work writes it.
+    ``keep`` False: what is new is not written, since another process that does the same work writes it. ``warn`` is told when
+    the cache cannot be used.
     """
-    bundle = Bundle(PageCache(Path(cache)), *subject) if cache else None
+    bundle = Bundle(PageCache(Path(cache), warn=warn), *subject) if cache else None
     with Client(index, cache=bundle, env=env) as client:
         yield client
     if bundle is not None and keep:

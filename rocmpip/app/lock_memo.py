@@ -3,7 +3,7 @@
 What an answer depends on: the command line, the environment variables that matter, every file that was read (settings,
 trust, catalogue and recipes are files too), the target environment, the machine with its GPUs, ROCm and driver, this
 version of rocmpip, and the indexes for as long as their pages are fresh. The memo holds a
-digest of all that (never the values: some are secrets) with the file that came out. ``store/cache`` is not used here,
+digest of all that (never the values: some are secrets) and of the answer, with the file that came out and the notes. ``store/cache`` is not used here,
 since importing it would cost more than reading one file.
 """
 
@@ -21,12 +21,13 @@ from rocmpip.model.errors import RocmpipError
 if TYPE_CHECKING:
     from rocmpip.app.context import Context
 
-SCHEMA = 1
+SCHEMA = 2
 _PREFIXES = ("PIP_", "ROCMPIP_", "ROCR_", "HIP_", "HSA_", "ROCM_", "CONDA_", "XDG_", "GPU_", "PYTORCH_", "AMDGPU_", "CUDA_")
 _NAMES = ("HOME", "PATH", "VIRTUAL_ENV", "NETRC", "PYTHONPATH", "PYTHONHOME")
 _LARGEST = 8 * 2**20
 _LONGEST = 86400.0
 _KEPT = 100
+_ANSWER = ("output", "content", "message", "notes")
 
 
 class Memo:
@@ -47,7 +48,7 @@ class Memo:
             self.path = os.path.join(root, "locks", name + ".json")  # noqa: PTH118
 
     def recall(self) -> dict[str, str] | None:
-        """``output``, ``content`` and ``message`` of the lock that was made from exactly this, if all of it still holds.
+        """``output``, ``content``, ``notes`` (lines) and ``message`` of the lock that was made from exactly this, if it still holds.
 
         The file must be what was written then; or be absent, if it was absent before (an existing lock has a say).
         """
@@ -55,9 +56,9 @@ class Memo:
         if known is None or known.get("schema") != SCHEMA or not time.time() < float(known.get("until", 0)):
             return None
         try:
-            if known["key"] != self._digest(known["files"], _machine(known["detect"], self._env)):
+            if known["key"] != self._digest(known["files"], _machine(known["detect"], self._env), _answer(known)):
                 return None
-            found = {key: str(known[key]) for key in ("output", "content", "message")}
+            found = {key: str(known[key]) for key in _ANSWER}
             here = _text(found["output"]) if found["output"] else None
             if here is None and found["output"] and not known["from_nothing"]:
                 return None
@@ -65,11 +66,16 @@ class Memo:
             return None
         return found if here in (None, found["content"]) else None
 
-    def keep(self, context: Context, output: str, old: str, content: str, message: str, until: float) -> None:
-        """Remember what came out for this context until then. Without effect where something cannot be watched."""
+    def keep(
+        self, context: Context, output: str, old: str, content: str, message: str, notes: Sequence[str], until: float
+    ) -> str:
+        """Remember what came out for this context until then; returns why that cannot be written, "" for no trouble.
+
+        Without effect where something cannot be watched.
+        """
         files = _files(context) if self.path and until > time.time() else None
         if files is None:
-            return
+            return ""
         settings = context.settings
         detect = {
             "gfx": list(settings.gfx),
@@ -89,14 +95,18 @@ class Memo:
             "from_nothing": not old,
             "content": content,
             "message": message,
+            "notes": "\n".join(notes),
         }
         import json
 
         try:
-            record["key"] = self._digest(files, _machine(detect, self._env))
+            record["key"] = self._digest(files, _machine(detect, self._env), _answer(record))
             _write(self.path, json.dumps(record))
-        except (OSError, ValueError, RocmpipError):
-            return
+        except OSError as problem:
+            return problem.strerror or str(problem)
+        except (ValueError, RocmpipError):
+            pass
+        return ""
 
     def _load(self) -> dict[str, Any] | None:
         if not self.path:
@@ -111,7 +121,7 @@ class Memo:
             return None
         return known if isinstance(known, dict) else None
 
-    def _digest(self, files: Iterable[str], machine: str) -> str:
+    def _digest(self, files: Iterable[str], machine: str, answer: list[str]) -> str:
         import hashlib
         import json
 
@@ -130,8 +140,12 @@ class Memo:
             or name.lower().endswith(("_proxy", "_ca_bundle"))
             or os.fsencode(name) in read
         )
-        digest.update(json.dumps([__version__, self._words, env, machine]).encode("utf-8", "surrogateescape"))
+        digest.update(json.dumps([__version__, self._words, env, machine, answer]).encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
+
+
+def _answer(record: Mapping[str, Any]) -> list[str]:
+    return [str(record[key]) for key in (*_ANSWER, "until", "from_nothing")]
 
 
 def _content(path: str) -> bytes:
@@ -228,6 +242,10 @@ def _write(path: str, text: str) -> None:
     _make_room(folder)
     temporary = f"{path}.{os.getpid()}"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as stream:
-        stream.write(text)
-    os.replace(temporary, path)  # noqa: PTH105
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.replace(temporary, path)  # noqa: PTH105
+    except OSError:
+        os.unlink(temporary)  # noqa: PTH108
+        raise

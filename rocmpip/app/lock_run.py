@@ -124,8 +124,9 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
     if check and not old_text:
         raise CheckFailed(f"there is no lock {output}", hint="make it: the same command without --check")
     old = read_lock(old_text, path) if old_text else None
-    with lock_client(context.request.index, cache, subject, context.env, keep=ahead is None) as client:
-        lock, until = make_lock(
+    troubles: list[str] = []
+    with lock_client(context.request.index, cache, subject, context.env, keep=ahead is None, warn=troubles.append) as client:
+        lock, until, notes = make_lock(
             context,
             client,
             Keep(_kept_pins(old.pins if old else {}, given)),
@@ -148,7 +149,12 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
         say.step(message)
     if variant == Variant():
         told = "" if context.request.quiet else message
-        Memo(argv, context.cwd, context.env).keep(context, path, old_text, new_text, told, until)
+        trouble = Memo(argv, context.cwd, context.env).keep(context, path, old_text, new_text, told, notes, until)
+        if trouble:
+            # Where scouts write the rest of the cache, this file of ours speaks for all.
+            troubles.append(f"the cache {Path(cache).parent} is not used for writing: {trouble}")
+    if troubles and context.request.quiet < 2:
+        say.warning(troubles[0])
     return as_json(lock, output)
 
 

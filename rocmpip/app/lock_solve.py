@@ -62,11 +62,11 @@ def make_lock(
     command: str,
     wheelhouse: Mapping[Path, str] | None = None,
     ahead: Ahead | None = None,
-) -> tuple[Lock, float]:
+) -> tuple[Lock, float, Sequence[str]]:
     """Resolve the context's request for its target. ``wheelhouse``: folders of built wheels → how the lock names them.
 
     The second value is the moment (seconds since 1970) until which nothing on the indexes needs to be asked again; 0 for
-    none. Raises NoPlan, NetworkError, InputError, Refused.
+    none. The third is what was noted on the way. Raises NoPlan, NetworkError, InputError, Refused.
     """
     refuse_loose(context.request.requirements)
     folders = tuple(wheelhouse or ())
@@ -78,12 +78,13 @@ def make_lock(
             from rocmpip.app.lock_rocm import resolve_rocm
 
             ground, resolution, until = resolve_rocm(context, client, keep, folders, stack)
-        for note in (*context.platform.notes, *context.request.notes, *resolution.notes):
+        notes = (*context.platform.notes, *context.request.notes, *resolution.notes)
+        for note in notes:
             say.note(note)
         entries = [_entry(ground, pin) for pin in resolution.pins.values() if not _alias(pin)]
         refuse_lies(entries)
         entries = _with_hashes(client, entries)
-    return _lock(context, ground, resolution, entries, command, tuple((wheelhouse or {}).values())), until
+    return _lock(context, ground, resolution, entries, command, tuple((wheelhouse or {}).values())), until, notes
 
 
 def _lock(

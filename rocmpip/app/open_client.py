@@ -23,10 +23,12 @@ def cache_folder(context: Context) -> Path:
 def open_client(context: Context) -> Client:
     """A client for this run; the page cache is left out under --no-cache-dir."""
     from rocmpip.index.client import Client
+    from rocmpip.report import say
     from rocmpip.report.ask import credentials
     from rocmpip.store.cache import PageCache
 
-    cache = None if context.request.no_cache else PageCache(cache_folder(context) / "pages")
+    warn = say.warning if context.request.quiet < 2 else None
+    cache = None if context.request.no_cache else PageCache(cache_folder(context) / "pages", warn=warn)
     # A lock may take a server's unadvertised word for the sake of speed; what is installed is read as pip reads it.
     guess = context.request.command == "lock"
     return Client(context.request.index, cache=cache, env=context.env, ask=credentials, guess=guess)
