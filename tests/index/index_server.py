@@ -14,8 +14,11 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 JSON = "application/vnd.pypi.simple.v1+json"
 
@@ -103,17 +106,21 @@ class Site:
         self._server.server_close()
 
 
-class Raw:
-    """A server that reads a request's head and lets ``answer(connection, number)`` do what it wants with the socket."""
+class Listener:
+    """A socket on 127.0.0.1; each connection to it is talked with in a thread of its own."""
 
-    def __init__(self, answer: Callable[[socket.socket, int], None]) -> None:
-        self._answer = answer
+    def __init__(self) -> None:
         self.connections = 0
         self.over = threading.Event()
         """Set at the end, for answers that wait."""
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.place = f"127.0.0.1:{self.port}"
+        self.url = f"http://{self.place}"
+
+    def talk(self, connection: socket.socket, number: int) -> None:
+        """What is done with the ``number``-th connection, the first being 1."""
+        raise NotImplementedError
 
     def _run(self) -> None:
         while True:
@@ -122,9 +129,26 @@ class Raw:
             except OSError:
                 return
             self.connections += 1
-            threading.Thread(target=self._talk, args=(connection, self.connections), daemon=True).start()
+            threading.Thread(target=self.talk, args=(connection, self.connections), daemon=True).start()
 
-    def _talk(self, connection: socket.socket, number: int) -> None:
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._run, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        self.over.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+class Raw(Listener):
+    """A server that reads a request's head and lets ``answer(connection, number)`` do what it wants with the socket."""
+
+    def __init__(self, answer: Callable[[socket.socket, int], None]) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def talk(self, connection: socket.socket, number: int) -> None:
         with connection:
             data = b""
             try:
@@ -136,15 +160,6 @@ class Raw:
                 self._answer(connection, number)
             except OSError:
                 return
-
-    def __enter__(self) -> Raw:
-        threading.Thread(target=self._run, daemon=True).start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
-        self.over.set()
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
 
 
 def json_page(name: str, files: Sequence[Mapping[str, object]], **headers: str) -> Reply:

@@ -10,7 +10,6 @@ import ssl
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +21,7 @@ from rocmpip.index.credentials import private_netrc, read_netrc
 from rocmpip.model.errors import NetworkError
 from rocmpip.model.packages import Absent, File, Page
 from rocmpip.model.request import IndexOptions
-from tests.index.index_server import Raw, Reply, Site, json_page
+from tests.index.index_server import Listener, Raw, Reply, Site, json_page
 
 Make = Callable[..., Client]
 PAGE = json_page("six", [{"filename": "six-1.zip", "url": "/files/six-1.zip"}])
@@ -262,33 +261,16 @@ def test_a_server_that_does_not_speak_tls(make_client: Make) -> None:
 # Proxies
 
 
-class Proxy:
+class Proxy(Listener):
     """A small HTTP proxy: absolute URLs and CONNECT; ``seen`` are the request lines, ``signed`` their Proxy-Authorization."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.seen: list[str] = []
         self.signed: list[str] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.refuse = 0
 
-    def __enter__(self) -> Proxy:
-        threading.Thread(target=self._run, daemon=True).start()
-        return self
-
-    def __exit__(self, *rest: object) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _run(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
-
-    def _talk(self, connection: socket.socket) -> None:
+    def talk(self, connection: socket.socket, number: int) -> None:
         with connection:
             data = b""
             while b"\r\n\r\n" not in data:

@@ -6,7 +6,6 @@ import select
 import socket
 import ssl
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from rocmpip.index.proxies import parse_proxy
 from rocmpip.index.wire_errors import ConnectFailed
 from rocmpip.model.errors import NetworkError
 from rocmpip.model.packages import Page
-from tests.index.index_server import Raw, Site, json_page
+from tests.index.index_server import Listener, Raw, Site, json_page
 
 Make = Callable[..., Client]
 PAGE = json_page("six", [{"filename": "six-1.zip", "url": "/files/six-1.zip"}])
@@ -36,32 +35,15 @@ def pump(one: socket.socket, other: socket.socket) -> None:
             pair[1 - pair.index(each)].sendall(piece)
 
 
-class Relay:
+class Relay(Listener):
     """A proxy: ``greet(connection)`` does the handshake and gives (upstream port, first bytes for the upstream)."""
 
     def __init__(self, greet: Callable[[socket.socket], tuple[int, bytes]], context: ssl.SSLContext | None = None) -> None:
+        super().__init__()
         self._greet = greet
         self._context = context
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.place = f"127.0.0.1:{self._listener.getsockname()[1]}"
 
-    def __enter__(self) -> Relay:
-        threading.Thread(target=self._run, daemon=True).start()
-        return self
-
-    def __exit__(self, *rest: object) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _run(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
-
-    def _talk(self, plain: socket.socket) -> None:
+    def talk(self, plain: socket.socket, number: int) -> None:
         try:
             connection = self._context.wrap_socket(plain, server_side=True) if self._context is not None else plain
             with connection:
