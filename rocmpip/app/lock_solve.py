@@ -15,6 +15,7 @@ from rocmpip.app.resolve import IndexSource
 from rocmpip.index.client import Client
 from rocmpip.lock.model import Coordinates, Entry, Lock, strongest, strongest_hash
 from rocmpip.model.errors import InputError, NetworkError, NoPlan
+from rocmpip.model.filenames import ENDINGS
 from rocmpip.model.packages import File, RequirementLine, normalise
 from rocmpip.model.redact import bare_url
 from rocmpip.model.routing import Route
@@ -115,7 +116,7 @@ def _lock(
 def refuse_loose(lines: Sequence[RequirementLine]) -> None:
     """A folder, an editable or a repository cannot be pinned by a hash."""
     for line in lines:
-        archive = (line.url or line.path).partition("#")[0].endswith((".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz"))
+        archive = (line.url or line.path).partition("#")[0].endswith(ENDINGS)
         if line.editable or ((line.url or line.path) and not archive) or line.url.startswith(("git+", "hg+", "svn+", "bzr+")):
             raise InputError(
                 f"{line.text!r} ({line.origin}) cannot be locked",

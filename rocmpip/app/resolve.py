@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from rocmpip.app.crew import Crew
 from rocmpip.index.client import Client
 from rocmpip.model.errors import NetworkError, NoPlan
-from rocmpip.model.filenames import SDIST_ENDINGS, belongs
+from rocmpip.model.filenames import ENDINGS, belongs
 from rocmpip.model.packages import File, RequirementLine
 from rocmpip.model.redact import bare_url, redact
 from rocmpip.model.routing import Route
@@ -139,7 +139,7 @@ class IndexSource:
         url = wanted.url if "://" in wanted.url else Path(wanted.url).absolute().as_uri()
         link, _, fragment = self.client.credentials.learn(url).partition("#")
         filename = unquote(urlsplit(link).path.rpartition("/")[2])
-        if not filename.endswith((".whl", *SDIST_ENDINGS)) or link.startswith(("git+", "hg+", "svn+", "bzr+")):
+        if not filename.endswith(ENDINGS) or link.startswith(("git+", "hg+", "svn+", "bzr+")):
             raise NoPlan(
                 f"{redact(wanted.text or wanted.url)} cannot be planned ahead",
                 why="it is a folder or a repository, whose requirements only a build can tell",

@@ -10,26 +10,13 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from rocmpip.argv.labels import TORCH_FAMILY, without_cuda_label
 from rocmpip.argv.pep508 import Parsed, check_marker, parse_requirement
 from rocmpip.model.errors import InputError
+from rocmpip.model.filenames import ENDINGS
 from rocmpip.model.packages import RequirementLine, normalise
 from rocmpip.model.redact import redact
 
 # Paths are text here: pathlib would change what the user wrote before pip's messages can show it.
 # ruff: noqa: PTH112, PTH113, PTH118
 
-_ARCHIVES = (
-    ".zip",
-    ".whl",
-    ".tar.bz2",
-    ".tbz",
-    ".tar.gz",
-    ".tgz",
-    ".tar",
-    ".tar.xz",
-    ".txz",
-    ".tlz",
-    ".tar.lz",
-    ".tar.lzma",
-)
 _VCS = {
     "git": ("http", "https", "ssh", "git", "file"),
     "hg": ("file", "http", "https", "ssh", "static-http"),
@@ -72,7 +59,7 @@ def is_url(text: str) -> bool:
 
 
 def is_archive(path: str) -> bool:
-    return path.lower().endswith(_ARCHIVES)
+    return path.lower().endswith(ENDINGS)
 
 
 def read_requirement(

@@ -21,14 +21,15 @@ SDIST_ENDINGS = (
 )
 """What pip unpacks, the usual one first."""
 
-_ENDINGS = (".whl", *SDIST_ENDINGS)
+ENDINGS = (".whl", *SDIST_ENDINGS)
+"""Those of all archives that can be installed."""
 # A file name that is a plain word: no separators, no control characters, no leading dot.
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+!~-]{0,254}\Z")
 
 
 def is_archive(filename: str) -> bool:
     """True for a wheel or an sdist whose name is also safe to create on disk."""
-    return _SAFE.match(filename) is not None and filename.lower().endswith(_ENDINGS)
+    return _SAFE.match(filename) is not None and filename.lower().endswith(ENDINGS)
 
 
 def is_wheel(filename: str) -> bool:
@@ -38,7 +39,7 @@ def is_wheel(filename: str) -> bool:
 def stem(filename: str) -> str:
     """The name without its archive ending: ``torch-2.9.1.tar.gz`` → ``torch-2.9.1``; "" when it has none."""
     lower = filename.lower()
-    for ending in _ENDINGS:
+    for ending in ENDINGS:
         if lower.endswith(ending):
             return filename[: -len(ending)]
     return ""

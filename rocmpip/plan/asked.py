@@ -10,13 +10,13 @@ from urllib.parse import unquote, urlsplit
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from rocmpip.model.errors import NoPlan
+from rocmpip.model.filenames import ENDINGS
 from rocmpip.model.packages import RequirementLine, normalise
 from rocmpip.model.redact import redact
 from rocmpip.model.request import Request
 from rocmpip.model.rocm import cuda_label, rocm_of_label
 from rocmpip.plan.markers import Markers
 
-_ARCHIVES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz", ".tar")
 _VCS = ("git+", "hg+", "svn+", "bzr+")
 
 
@@ -74,7 +74,7 @@ def file_of(line: RequirementLine) -> str:
     if line.url.startswith(_VCS):
         return ""
     name = unquote(urlsplit(line.url).path.rpartition("/")[2]) if line.url else PurePosixPath(line.path).name
-    return name if name.endswith(_ARCHIVES) else ""
+    return name if name.endswith(ENDINGS) else ""
 
 
 def read_filename(filename: str) -> tuple[str, str, bool]:

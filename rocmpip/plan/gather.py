@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rocmpip.model.filenames import SDIST_ENDINGS
+from rocmpip.model.filenames import ENDINGS, SDIST_ENDINGS
 from rocmpip.model.packages import normalise
 from rocmpip.plan.listing import Candidate, Listing, Metadata, Row, Rules
 from rocmpip.plan.versions import Release, plain_key, release
@@ -247,7 +247,7 @@ class Shelf:
         filename = row.filename
         text = self._version_in(filename)
         if not text:
-            return ("name", filename) if filename.endswith((".whl", *SDIST_ENDINGS)) else ("", "")
+            return ("name", filename) if filename.endswith(ENDINGS) else ("", "")
         try:
             release(text)
         except ValueError:
