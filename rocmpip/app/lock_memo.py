@@ -67,13 +67,21 @@ class Memo:
         return found if here in (None, found["content"]) else None
 
     def keep(
-        self, context: Context, output: str, old: str, content: str, message: str, notes: Sequence[str], until: float
+        self,
+        context: Context,
+        output: str,
+        old: str,
+        content: str,
+        message: str,
+        notes: Sequence[str],
+        until: float,
+        folders: Sequence[str] = (),
     ) -> str:
         """Remember what came out for this context until then; returns why that cannot be written, "" for no trouble.
 
-        Without effect where something cannot be watched.
+        ``folders`` of files have had a say too. Without effect where something cannot be watched.
         """
-        files = _files(context) if self.path and until > time.time() else None
+        files = _files(context, folders) if self.path and until > time.time() else None
         if files is None:
             return ""
         settings = context.settings
@@ -149,10 +157,12 @@ def _answer(record: Mapping[str, Any]) -> list[str]:
 
 
 def _content(path: str) -> bytes:
-    """A file's bytes, or the names in a folder; both may be absent."""
+    """A file's bytes, or what is in a folder with sizes and times; both may be absent."""
     try:
         if os.path.isdir(path):  # noqa: PTH112
-            return b"\0folder\0" + "\0".join(sorted(os.listdir(path))).encode("utf-8", "surrogateescape")  # noqa: PTH208
+            with os.scandir(path) as rows:
+                found = sorted(f"{row.name}\0{(about := row.stat()).st_size}\0{about.st_mtime_ns}" for row in rows)
+            return b"\0folder\0" + "\0".join(found).encode("utf-8", "surrogateescape")
         with open(path, "rb") as stream:
             return stream.read(_LARGEST + 1)
     except OSError:
@@ -176,8 +186,8 @@ def _machine(detect: Mapping[str, Any], env: Mapping[str, str]) -> str:
     return repr((platform, target, dists))
 
 
-def _files(context: Context) -> list[str] | None:
-    """Every file whose content decides; None when something else does (a remote file, a folder, a variable inside a file)."""
+def _files(context: Context, folders: Sequence[str]) -> list[str] | None:
+    """Every file and folder whose content decides; None when something else does (a remote file, a variable inside a file)."""
     from pathlib import Path
 
     from rocmpip.store.settings import SITE_FILE, user_file
@@ -185,14 +195,15 @@ def _files(context: Context) -> list[str] | None:
     from rocmpip.target.config import config_files
 
     request = context.request
-    if request.index.find_links or any("://" in path for path in request.files):
+    places = [os.path.join(context.cwd, link) for link in (*request.index.find_links, *folders)]  # noqa: PTH118
+    if any("://" in path for path in request.files) or not all(map(os.path.isdir, places)):
         return None
     for path in request.files:
         # ${NAME} in a requirement file reads a variable that the digest does not know of.
         if "${" in (_text(path) or "${"):
             return None
     here = Path(context.cwd).absolute()
-    found = [*request.files, *map(str, config_files(context.env, context.target.prefix, isolated=request.isolated))]
+    found = [*places, *request.files, *map(str, config_files(context.env, context.target.prefix, isolated=request.isolated))]
     found += [str(path) for path in (SITE_FILE, user_file(context.env)) if path is not None]
     found += [str(folder / "pyproject.toml") for folder in (here, *here.parents)]
     found += [str(Path(context.target.prefix) / "pyvenv.cfg"), str(state_folder(context.env) / FILE)]

@@ -149,7 +149,9 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
         say.step(message)
     if variant == Variant():
         told = "" if context.request.quiet else message
-        trouble = Memo(argv, context.cwd, context.env).keep(context, path, old_text, new_text, told, notes, until)
+        trouble = Memo(argv, context.cwd, context.env).keep(
+            context, path, old_text, new_text, told, notes, until, tuple(map(str, wheelhouse))
+        )
         if trouble:
             # Where scouts write the rest of the cache, this file of ours speaks for all.
             troubles.append(f"the cache {Path(cache).parent} is not used for writing: {trouble}")

@@ -69,7 +69,7 @@ class IndexSource:
         self._source_metadata = source_metadata
         self._crew = Crew(client, connections)
         self._pre = pre
-        self._elsewhere = bool(self.find_links) or source_metadata is None
+        self._elsewhere = any("://" in link for link in self.find_links) or source_metadata is None
         self._listings: dict[str, Listing | Exception] = {}
         self._arriving: dict[str, _Arriving] = {}
         self._metadata: dict[str, Metadata | Exception] = {}
@@ -269,7 +269,8 @@ class IndexSource:
             self._crew.metadata(file, handle)
         else:
             ask = source_metadata
-            self._elsewhere = True
+            # What a build back end says of a file holds as long as what its requirements were found on.
+            self._elsewhere = self._elsewhere or not file.hashes
             self._crew.put(lambda: ask(file), handle)
 
     def _direct_candidate(self, wanted: Need, file: File) -> Candidate:

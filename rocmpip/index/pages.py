@@ -145,14 +145,16 @@ class Pages:
     def find_links(self, place: str) -> tuple[File, ...]:
         """``place`` without credentials. What pip passes over is passed over with a note."""
         shown = redact(place)
-        self.until = 0.0
         if not place.startswith(("http://", "https://")):
             path = local_path(place) if place.startswith("file:") else Path(place).expanduser()
+            if not path.is_dir():  # a folder can be watched by whoever keeps an answer
+                self.until = 0.0
             try:
                 return self._files(local_rows(path, self._credentials), shown)
             except OSError as problem:
                 self.notes.append(f"find-links place {shown} is passed over: {problem.strerror or problem}")
                 return ()
+        self.until = 0.0
         if not self._fetcher.secure(place):
             self.notes.append(f"find-links place {shown} is plain http from a host that --trusted-host does not name")
             return ()

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +59,11 @@ class Locks:
         self.good = self.run(1, folder / "first-cache").stdout
         assert self.good.count("==") == PROJECTS
 
-    def start(self, processors: int, cache: Path | None = None, wanted: str = "p0", **more: Any) -> subprocess.Popen[str]:
+    def start(
+        self, processors: int, cache: Path | None = None, wanted: str = "p0", options: Sequence[str] = (), **more: Any
+    ) -> subprocess.Popen[str]:
         index = f"{self._site.url}/simple"
-        command = [sys.executable, "-W", "error", "-c", SCRIPT, str(processors), "lock", "-i", index, wanted]
+        command = [sys.executable, "-W", "error", "-c", SCRIPT, str(processors), "lock", "-i", index, wanted, *options]
         env = without_gpu(self._folder, ROCMPIP_CACHE_DIR=str(cache or self.cache), PIP_RETRIES="0", PIP_TIMEOUT="30")
         return subprocess.Popen(
             command, env=env, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -210,3 +212,24 @@ def test_notes_come_with_a_kept_answer_too(site: Site, locks: Locks) -> None:
     assert len(site.requests) == before, "nobody was asked the second time"
     assert "note:" in said[0] and "eats files" in said[0]
     assert said[1] == said[0]
+
+
+@pytest.mark.parametrize("option", ["--find-links", "--wheelhouse"])
+def test_a_folder_of_wheels_is_watched(site: Site, locks: Locks, tmp_path: Path, option: str) -> None:
+    """The kept answer holds while the folder is as it was: another wheel, or other bytes in one, and it is worked out anew."""
+
+    def asked() -> int:
+        before = len(site.requests)
+        outputs.append(locks.run(2, options=(option, "wheels")).stdout)
+        return len(site.requests) - before
+
+    outputs: list[str] = []
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    (folder / "p1-1.7-py3-none-any.whl").write_bytes(wheel("p1", "1.7")[1])
+    assert asked() > 0 and "p1==1.7" in outputs[-1]
+    assert asked() == 0 and outputs[-1] == outputs[-2]
+    (folder / "p1-1.7-py3-none-any.whl").write_bytes(wheel("p1", "1.7", padding=50)[1])
+    assert asked() > 0 and outputs[-1] != outputs[-2]
+    (folder / "p1-1.8-py3-none-any.whl").write_bytes(wheel("p1", "1.8")[1])
+    assert asked() > 0 and "p1==1.8" in outputs[-1]
