@@ -54,6 +54,22 @@ def main(argv: list[str] | None = None) -> int:
     return code
 
 
+def _hear_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """An interrupt that came where Python drops what is raised (the callback of a weak reference, a ``__del__``) comes once more."""
+    if unraisable.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(unraisable)
+        return
+    # Loaded in every Python: nothing may be imported here, since the import lock's own callback is such a place.
+    import _thread
+    import time
+
+    def again() -> None:
+        time.sleep(0.01)
+        os.kill(os.getpid(), 2)  # SIGINT
+
+    _thread.start_new_thread(again, ())
+
+
 def _leave(code: int) -> None:
     """End this process as Python would, but for taking apart what we hold in memory: that takes longer than a page."""
     import atexit
@@ -161,6 +177,7 @@ def _overlaid(command: Command, words: list[str]) -> int:
 
         # Until pip or a build runs, we make much and drop little: looking for garbage in it takes a tenth of the time.
         gc.disable()
+        sys.unraisablehook = _hear_again
         outcome = importlib.import_module("rocmpip.app." + name).main(_arguments(command))
         return outcome if isinstance(outcome, int) else 0
     if has_command:
