@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import NoReturn
 
 from rocmpip.app.context import Context
 from rocmpip.model.errors import InputError, Interrupted, RocmpipError, UsageError
+from rocmpip.model.terminated import interrupted_by_sigterm
 from rocmpip.report import say
 
 
@@ -35,24 +34,9 @@ def guarded(command: str, as_json: bool, work: Callable[[], int]) -> int:
         return fail(command, as_json, last_net(problem))
 
 
-@contextmanager
-def terminated_as_interrupt() -> Iterator[None]:
-    """Within the block SIGTERM raises Interrupted(143), so that every ``finally`` runs."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        problem = Interrupted("terminated")
-        problem.exit_code = 143
-        raise problem
-
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not the main thread: a library use; leave signals alone
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def terminated_as_interrupt() -> AbstractContextManager[None]:
+    """Within the block SIGTERM raises Interrupted(143)."""
+    return interrupted_by_sigterm("terminated")
 
 
 def passes_through(context: Context) -> bool:

@@ -16,7 +16,7 @@ from rocmpip.index.client import Client
 from rocmpip.lock.model import Coordinates, Entry, Lock, strongest, strongest_hash
 from rocmpip.model.errors import InputError, NetworkError, NoPlan
 from rocmpip.model.filenames import ENDINGS
-from rocmpip.model.packages import File, RequirementLine, normalise
+from rocmpip.model.packages import File, RequirementLine
 from rocmpip.model.redact import bare_url
 from rocmpip.model.routing import Route
 from rocmpip.plan.listing import as_file
@@ -203,24 +203,11 @@ def resolve_on(
 
 def _go_ahead(source: IndexSource, ground: Ground, catalogue: Sequence[str], *, alone: bool) -> None:
     """Have the pages of the requirements fetched; without scouts, those of what they usually need too."""
-    wanted: list[tuple[str, frozenset[str]]] = []
-    for line in ground.lines:
-        if line.name and not (line.url or line.path) and _holds(source.markers, line):
-            extras = frozenset(map(normalise, line.extras))
-            wanted.append((line.name, extras))
-            if ground.plain(line.name):
-                source.prefetch(line.name, line.specifier, extras)
+    wanted = source.begin(ground.lines, ground.plain)
     if alone:
         from rocmpip.catalogue.companions import load_companions
 
         source.expect(filter(ground.plain, load_companions(catalogue).of(wanted)))
-
-
-def _holds(markers: Markers, line: RequirementLine) -> bool:
-    try:
-        return markers.holds(line.marker)
-    except ValueError:
-        return False  # told by the resolver
 
 
 def _alias(pin: Pin) -> bool:

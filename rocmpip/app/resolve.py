@@ -17,7 +17,7 @@ from rocmpip.app.crew import Crew
 from rocmpip.index.client import Client
 from rocmpip.model.errors import NetworkError, NoPlan
 from rocmpip.model.filenames import ENDINGS, belongs
-from rocmpip.model.packages import File, RequirementLine
+from rocmpip.model.packages import File, RequirementLine, normalise
 from rocmpip.model.redact import bare_url, redact
 from rocmpip.model.routing import Route
 from rocmpip.plan.gather import make_listing
@@ -124,6 +124,26 @@ class IndexSource:
             self._hints.append(hint)
             if name not in self._listings:
                 self._ask_listing(name)
+
+    def begin(
+        self, lines: Iterable[RequirementLine], plain: Callable[[str], bool] = lambda name: True
+    ) -> list[tuple[str, frozenset[str]]]:
+        """Go ahead with the user's requirements; returns names and extras of those that an index answers for this target.
+
+        ``plain``: whether a name's page may be fetched before the resolver asks for it.
+        """
+        wanted: list[tuple[str, frozenset[str]]] = []
+        for line in lines:
+            try:
+                holds = self.markers.holds(line.marker)
+            except ValueError:
+                continue  # told by the resolver
+            if holds and line.name and not (line.url or line.path):
+                extras = frozenset(map(normalise, line.extras))
+                wanted.append((line.name, extras))
+                if plain(line.name):
+                    self.prefetch(line.name, line.specifier, extras)
+        return wanted
 
     def expect(self, names: Iterable[str]) -> None:
         """Hints at names that nothing has asked for yet, but probably will."""

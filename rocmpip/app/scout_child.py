@@ -20,7 +20,6 @@ from rocmpip.app.scout_errand import Channel, Errand, Gone, share_of
 from rocmpip.app.scout_rows import EAGER, Packer, pack_problem
 from rocmpip.catalogue.companions import Companions, load_companions
 from rocmpip.index.client import Client
-from rocmpip.model.packages import RequirementLine, normalise
 from rocmpip.plan.gather import Shelf
 from rocmpip.plan.listing import Listing, Metadata
 from rocmpip.plan.markers import Markers
@@ -64,9 +63,9 @@ def _scout(share: int, shares: int, home: Channel, other: Channel, companions: C
         lock_client(errand.index, errand.cache, subject, os.environ) as client,
         Scout(errand, client, home, other, share, shares) as source,
     ):
-        wanted = [source.begin(line) for line in errand.requirements]
+        wanted = source.begin(errand.requirements)
         expected = companions if not errand.catalogue else load_companions(errand.catalogue)
-        source.expect(expected.of(one for one in wanted if one))
+        source.expect(expected.of(wanted))
         source.run()
 
 
@@ -90,18 +89,6 @@ class Scout(IndexSource):
         self._packers: dict[str, Packer] = {}
         self._told: list[tuple[object, ...]] = []
         self._open = True
-
-    def begin(self, line: RequirementLine) -> tuple[str, frozenset[str]] | None:
-        """Go ahead with a requirement of the user; returns its name and extras if it is one of this target."""
-        try:
-            holds = self.markers.holds(line.marker)
-        except ValueError:
-            return None  # told by the resolver
-        if not holds or not line.name or line.url or line.path:
-            return None
-        extras = frozenset(map(normalise, line.extras))
-        self.prefetch(line.name, line.specifier, extras)
-        return line.name, extras
 
     def expect(self, names: Iterable[str]) -> None:
         super().expect(name for name in names if share_of(name, self._shares) == self._share)  # the other has the table too

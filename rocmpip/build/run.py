@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
-from rocmpip.model.errors import Interrupted
 from rocmpip.model.redact import redact
+from rocmpip.model.terminated import interrupted_by_sigterm
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _NINJA = re.compile(r"^\[(\d{1,7})/(\d{1,7})\]")
@@ -63,24 +63,11 @@ class Log:
 @contextlib.contextmanager
 def sigterm_raises() -> Iterator[None]:
     """Within the block SIGTERM raises Interrupted (143), unless someone handles it already or this is no main thread."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        problem = Interrupted("stopped by SIGTERM")
-        problem.exit_code = 143
-        raise problem
-
-    try:
-        if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-            yield
-            return
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    try:
+    with interrupted_by_sigterm("stopped by SIGTERM"):
         yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def run_logged(
