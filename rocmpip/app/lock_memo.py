@@ -240,11 +240,17 @@ def _join(folder: str, name: str) -> str:
 
 
 def _make_room(folder: str) -> None:
-    """Keep the newest memos only."""
+    """Keep the newest memos only. Other processes write, rename and remove here at the same time: what is gone is no trouble."""
+    import contextlib
+
+    found = []
     with os.scandir(folder) as rows:
-        old = sorted(rows, key=lambda row: row.stat(follow_symlinks=False).st_mtime)[:-_KEPT]
-    for row in old:
-        os.unlink(row.path)  # noqa: PTH108
+        for row in rows:
+            with contextlib.suppress(FileNotFoundError):
+                found.append((row.stat(follow_symlinks=False).st_mtime, row.path))
+    for _, path in sorted(found)[:-_KEPT]:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # noqa: PTH108
 
 
 def _write(path: str, text: str) -> None:

@@ -46,7 +46,8 @@ def make_mini_root(root: Path) -> None:
             (root / name).symlink_to(here.readlink())
         else:
             (root / name).mkdir()
-    (root / "tmp").chmod(0o1777)
+    for name in ("tmp", "var/tmp"):
+        (root / name).chmod(0o1777)
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
     (root / "etc/group").write_text("root:x:0:\nvideo:x:44:\n")
     (root / "etc/shadow").write_text("root:*:19000:0:99999:7:::\n")
