@@ -25,6 +25,10 @@ Job = Callable[[], Any]
 Handler = Callable[[Any, "Exception | None"], None]
 
 
+class NotThere(Exception):
+    """What was asked for on a guess is not where its index says it is. To look elsewhere costs more than a guess is worth."""
+
+
 class Crew:
     """``put``, ``page`` and ``metadata`` never wait; ``run_one`` calls the handler of something finished, in its caller's thread."""
 
@@ -78,8 +82,12 @@ class Crew:
         if asked is None or not self._ask(*asked, self._client.limits.page_bytes, came):
             self.put(lambda: self._pages.fetch(index, name), decoded)
 
-    def metadata(self, file: File, handler: Handler) -> None:
-        """Fetch the core metadata of a file; its result is bytes."""
+    def metadata(self, file: File, handler: Handler, guess: Callable[[], bool] = lambda: False) -> None:
+        """Fetch the core metadata of a file; its result is bytes.
+
+        ``guess`` is asked when the index has none where it said: True, nobody needs it so far, ends in NotThere, False in a
+        look into the file itself.
+        """
         kept = self._client.kept_metadata(file)
         if kept is not None:
             self.open += 1
@@ -89,7 +97,10 @@ class Crew:
         def came(plain: Plain | None, _: str) -> None:
             body = plain.body(self._client.limits.metadata_bytes) if plain is not None and plain.status == 200 else None
             if body is None:
-                self.put(lambda: self._client.metadata(file), handler)
+                if plain is not None and plain.status == 404 and guess():
+                    handler(None, NotThere())
+                else:
+                    self.put(lambda: self._client.metadata(file), handler)
                 return
             try:
                 data = self._client.metadata_answer(file, body)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from rocmpip.app.crew import Crew
+from rocmpip.app.crew import Crew, NotThere
 from rocmpip.index.client import Client
 from rocmpip.model.errors import NetworkError, NoPlan
 from rocmpip.model.filenames import ENDINGS, belongs
@@ -74,6 +74,10 @@ class IndexSource:
         self._arriving: dict[str, _Arriving] = {}
         self._metadata: dict[str, Metadata | Exception] = {}
         self._asked: set[str] = set()
+        self._needed: set[str] = set()
+        """Metadata that the resolver waits for or has waited for, by file: the rest is asked for on a guess."""
+        self._not_there: set[str] = set()
+        """Metadata that a guess did not find where its index says it is."""
         self._hinted: set[_Hint] = set()
         self._hints: deque[_Hint] = deque()
         self._waiting: dict[str, list[_Hint]] = {}
@@ -110,7 +114,7 @@ class IndexSource:
             return candidate.metadata
         key = key_of(candidate)
         while (known := self._metadata.get(key)) is None:
-            self._ask_metadata(candidate)
+            self._need_metadata(candidate, key)
             self._crew.run_one(wait=True)
             self._follow_hints()
         if isinstance(known, Exception):
@@ -262,6 +266,14 @@ class IndexSource:
 
     # Metadata --------------------------------------------------------------------------------------------------------
 
+    def _need_metadata(self, candidate: Candidate, key: str) -> None:
+        """Ask for what the resolver needs, and look further for what a guess did not find. ``key``: that of the candidate."""
+        self._needed.add(key)
+        if key in self._not_there:
+            self._not_there.remove(key)
+            self._asked.discard(key)
+        self._ask_metadata(candidate)
+
     def _ask_metadata(self, candidate: Candidate) -> None:
         key = key_of(candidate)
         if key in self._asked:
@@ -281,12 +293,15 @@ class IndexSource:
             return
 
         def handle(data: bytes, problem: Exception | None) -> None:
+            if isinstance(problem, NotThere):
+                self._not_there.add(key)
+                return
             found = self._metadata[key] = problem or _believed(parse_metadata(data), candidate, file)
             self._hints.extend(self._waiting.pop(key, ()))
             self._metadata_came(key, found)
 
         if published or source_metadata is None:
-            self._crew.metadata(file, handle)
+            self._crew.metadata(file, handle, lambda: key not in self._needed)
         else:
             ask = source_metadata
             # What a build back end says of a file holds as long as what its requirements were found on.

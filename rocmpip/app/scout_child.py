@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from rocmpip.app.lock_client import lock_client
-from rocmpip.app.resolve import IndexSource
+from rocmpip.app.resolve import IndexSource, key_of
 from rocmpip.app.scout_errand import Channel, Errand, Gone, share_of
 from rocmpip.app.scout_rows import EAGER, Packer, pack_problem
 from rocmpip.catalogue.companions import Companions, load_companions
@@ -146,7 +146,8 @@ class Scout(IndexSource):
             self._ask_listing(*words)
         elif kind == "metadata":
             shelf = self._shelf_of(words[0])
-            self._ask_metadata(shelf.make(shelf.place(words[1])))
+            candidate = shelf.make(shelf.place(words[1]))
+            self._need_metadata(candidate, key_of(candidate))
         elif kind == "older":
             self._send_versions(*words)
         elif kind == "files":

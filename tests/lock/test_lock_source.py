@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rocmpip.app.resolve import IndexSource
+from rocmpip.demo.wheels import Wheel
 from rocmpip.index.client import Client
 from rocmpip.index.limits import Limits
 from rocmpip.model.errors import NetworkError, NoPlan
@@ -35,7 +36,9 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def solve(site: Site) -> Solve:
-    def run(*texts: str, indexes: Sequence[str] = (), retries: int = 0, **more: Any) -> Resolution:
+    def run(
+        *texts: str, indexes: Sequence[str] = (), retries: int = 0, expected: Sequence[str] = (), **more: Any
+    ) -> Resolution:
         urls = [f"{site.url}/{one}" for one in indexes] or [f"{site.url}/simple"]
         options = IndexOptions(index_url=urls[0], extra_index_urls=tuple(urls[1:]), timeout=2, retries=retries)
         markers = Markers(target_environment("3.12.1"))
@@ -44,6 +47,7 @@ def solve(site: Site) -> Solve:
             Client(options, env={}, limits=Limits(page_seconds=5)) as client,
             IndexSource(client, rules=Rules(TAGS, "3.12.1"), markers=markers, bounds=lines, **more) as source,
         ):
+            source.expect(expected)
             return resolve(lines, source=source, environment=markers, rules=source.rules)
 
     return run
@@ -84,6 +88,22 @@ def test_each_page_and_metadata_file_is_asked_for_once(site: Site, solve: Solve)
     assert sorted(path for path, _ in site.requests) == sorted(
         [*(f"/simple/{name}/" for name in "abc"), *(f"/files/{name}-1.0-py3-none-any.whl.metadata" for name in "abc")]
     )
+
+
+@pytest.mark.parametrize(("needs", "pinned", "looks"), [(["b<2"], "1.0", 0), (["b"], "2.0", 1)])
+def test_only_what_is_needed_is_looked_for_where_advertised_metadata_is_missing(
+    site: Site, solve: Solve, needs: list[str], pinned: str, looks: int
+) -> None:
+    """The newest ``b`` is guessed at before anything is known: that guess is one request, and no look into the wheel."""
+    add(site, "b", {"2.0": [], "1.0": []})
+    add(site, "a", {"1.0": needs})
+    del site.paths["/files/b-2.0-py3-none-any.whl.metadata"]
+    wheel = Wheel("b", "2.0")
+    site.paths[f"/files/{wheel.filename}"] = Reply(wheel.content, ranges=True)
+    assert versions(solve("a", expected=["b"])) == {"a": "1.0", "b": pinned}
+    asked = [path for path, headers in site.requests if path.startswith("/files/b-2.0")]
+    assert len({path for path in asked if not path.endswith(".metadata")}) == looks
+    assert looks or len(asked) == 1
 
 
 def test_several_indexes_are_merged_as_pip_merges_them(site: Site, solve: Solve) -> None:
