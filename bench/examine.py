@@ -8,7 +8,6 @@ The library is examined as it is and inside a wheel (stored and deflated); its d
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -16,6 +15,8 @@ import tempfile
 import time
 import zipfile
 from pathlib import Path
+
+from msgspec import structs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -67,7 +68,7 @@ def look_ups(folder: Path) -> list[float]:
     data = json.loads((stored.path.parent / ENTRY).read_text())
     names = []
     for number in range(10_000):
-        other = dataclasses.replace(inputs, source=f"sha256:{number + 1}")
+        other = structs.replace(inputs, source=f"sha256:{number + 1}")
         names.append(fingerprint(other))
         entry = stored.path.parent.parent / names[-1]
         entry.mkdir()

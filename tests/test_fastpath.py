@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 import rocmpip
@@ -221,7 +222,7 @@ def test_the_shells_completion_reaches_pip(run: Run) -> None:
     ],
 )
 def test_environments_that_are_not_there(run: Run, words: list[str], env: dict[str, str], message: str) -> None:
-    done = run(*words, env=env)
+    done = run(*words, env={**env, "PYTHONPATH": os.pathsep.join((SOURCE, str(Path(msgspec.__file__).parents[1])))})
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr

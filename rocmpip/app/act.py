@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocmpip.app.explain import full_places
@@ -12,13 +11,13 @@ from rocmpip.app.session import Session
 from rocmpip.model.errors import Interrupted, RocmpipError
 from rocmpip.model.packages import File
 from rocmpip.model.plan import Plan, PlanItem
+from rocmpip.model.record import Struct, field
 from rocmpip.model.redact import redact
 from rocmpip.model.system import system_error
 from rocmpip.report import say
 
 
-@dataclass
-class Outcome:
+class Outcome(Struct):
     """What an install did. ``code`` is the process's exit code."""
 
     code: int = 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rocmpip.build.preflight import Missing, missing_needs, refuse_missing
 from rocmpip.model.packages import File
+from rocmpip.model.record import replace
 from rocmpip.plan.assemble import Resolved
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from packaging.version import Version
 from rocmpip.app.context import Context, gather
 from rocmpip.model.errors import BuildFailed, InputError, NoPlan, RocmpipError, UsageError
 from rocmpip.model.packages import RequirementLine, normalise
+from rocmpip.model.record import Struct
 from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.report import envelope
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 COMMAND = "build"
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """One package to build: a recipe's name (or the template's), and its source (None: the recipe's own git source)."""
 
     name: str

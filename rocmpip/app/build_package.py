@@ -6,7 +6,6 @@ import platform as machine
 import sysconfig
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from rocmpip.model.machine import Platform, TargetEnv
 from rocmpip.model.packages import normalise
 from rocmpip.model.provenance import FingerprintInputs, Provenance
 from rocmpip.model.recipe import RecipeContext, ResolvedRecipe
+from rocmpip.model.record import Struct, replace
 from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.store.wheelhouse import StoredWheel, Wheelhouse, fingerprint
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from rocmpip.recipe.book import RecipeBook
 
 
-@dataclass(frozen=True)
-class Package:
+class Package(Struct, frozen=True):
     """One package to build: ``source`` is an sdist or a folder (None for a git source, which is fetched when needed)."""
 
     name: str
@@ -40,8 +39,7 @@ class Package:
     source: Path | None = None
 
 
-@dataclass(frozen=True)
-class Toolbox:
+class Toolbox(Struct, frozen=True):
     """What all builds of one run share."""
 
     platform: Platform
@@ -63,8 +61,7 @@ class Toolbox:
     diagnose: Callable[[str], str | None] | None = None
 
 
-@dataclass(frozen=True)
-class Made:
+class Made(Struct, frozen=True):
     """A wheel that fits, and where it came from."""
 
     stored: StoredWheel

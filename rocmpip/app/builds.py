@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from rocmpip.build.run import Log
 from rocmpip.build.surroundings import look_around
 from rocmpip.model.errors import BuildFailed, InternalError
 from rocmpip.model.packages import normalise
+from rocmpip.model.record import replace
 from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.report import say
 from rocmpip.report.progress import ProgressLine, duration

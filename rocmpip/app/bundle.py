@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-import msgspec
-
 from rocmpip.index.blobs import BlobCache
+from rocmpip.model.record import msgspec
 
 _LARGEST = 16 * 2**20
 _decode = msgspec.msgpack.Decoder(dict[str, bytes]).decode

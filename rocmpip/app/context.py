@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmpip.model.machine import InstalledDist, Platform, TargetEnv
+from rocmpip.model.record import Struct, field
 from rocmpip.model.request import Request
 from rocmpip.model.settings import Settings
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from rocmpip.store.cache import PageCache
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(Struct, frozen=True, dict=True):
     """Frozen facts of one run. Expensive parts (catalogue, recipes, markers) are read when first asked for."""
 
     env: Mapping[str, str]

@@ -88,7 +88,7 @@ def detect_platform(
         integrated=table.integrated,
     )
     if notes:
-        from dataclasses import replace
+        from rocmpip.model.record import replace
 
         platform = replace(platform, notes=(*platform.notes, *notes))
     return platform, target, tuple(dist for dist in dists if dist.name in TORCH_FAMILY)
@@ -180,7 +180,7 @@ def _settings(env: Mapping[str, str], cwd: str) -> Settings | None:
     rest = {name: value for name, value in env.items() if name not in ("ROCMPIP_GFX", "ROCMPIP_ROCM", "ROCMPIP_PYTHON")}
     settings = load_settings({}, rest, cwd)
     if env.get("ROCMPIP_PYTHON"):
-        from dataclasses import replace
+        from rocmpip.model.record import replace
 
         settings = replace(settings, python="")
     return settings

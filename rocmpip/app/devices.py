@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rocmpip.model.packages import Absent, File, Page
+from rocmpip.model.record import replace
 from rocmpip.plan.asked import read_filename
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ import shutil
 import stat
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -16,6 +15,7 @@ from rocmpip.diagnose.lines import read_lines
 from rocmpip.diagnose.match import Diagnosis, Finding, MachineContext, diagnose
 from rocmpip.diagnose.rules import load_rules
 from rocmpip.model.errors import InputError, RocmpipError, UsageError
+from rocmpip.model.record import Struct
 from rocmpip.model.redact import redact
 from rocmpip.report.say import printable
 
@@ -29,8 +29,7 @@ _DEVICE_BYTES = 64 * 1024 * 1024
 _INSTALLERS = (("apt-get", "apt"), ("dnf", "dnf"), ("zypper", "zypper"), ("pacman", "pacman"))
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(Struct, frozen=True):
     """The outcome of one diagnosis. ``earlier`` is the journal's entry that looks like it."""
 
     diagnosis: Diagnosis

@@ -6,19 +6,18 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rocmpip.elf import read_installed
 from rocmpip.model.errors import RocmpipError, UsageError
 from rocmpip.model.recipe import RecipeContext
+from rocmpip.model.record import Struct
 
 SHELLS = ("sh", "fish", "csh")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """One variable, who needs it, and where that is written."""
 
     key: str
@@ -28,8 +27,7 @@ class Variable:
     """"the record of its build", or the recipe's clause."""
 
 
-@dataclass(frozen=True)
-class Needed:
+class Needed(Struct, frozen=True):
     variables: tuple[Variable, ...]
     clashes: tuple[str, ...]
     """Two packages that want different values, in words; the first one named is printed."""

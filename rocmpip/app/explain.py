@@ -6,10 +6,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rocmpip.model.record import Struct
 from rocmpip.report import say
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ def explain(problem: BuildFailed, reader: CauseReader) -> None:
     problem.details = (*problem.details, *(f"do: {command}" for command in reader.found.fix))
 
 
-@dataclass(frozen=True)
-class PipFailure:
+class PipFailure(Struct, frozen=True):
     """What pip's own words tell of its failure."""
 
     error: str

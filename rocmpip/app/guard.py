@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmpip.argv.config import PipConfig, Sections
 from rocmpip.model.errors import InputError, Refused
 from rocmpip.model.machine import TargetEnv
+from rocmpip.model.record import Struct
 from rocmpip.model.rocm import rocm_of_label
 from rocmpip.store import guard as files
 
@@ -26,8 +26,7 @@ _PARTNERS = ("torchvision", "torchaudio", "triton", "pytorch-triton")
 """Names that a plain pip would fetch as CUDA builds when they are not there yet."""
 
 
-@dataclass(frozen=True)
-class Guarded:
+class Guarded(Struct, frozen=True):
     """The guard of one environment, as found."""
 
     places: files.Files

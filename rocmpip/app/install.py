@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from rocmpip.app.command import guarded, passes_through, plain_pip, terminated_as_interrupt
 from rocmpip.app.context import Context, gather
 from rocmpip.model.errors import InputError, NetworkError, NoPlan, RocmpipError
+from rocmpip.model.record import replace
 from rocmpip.report import envelope, say
 
 if TYPE_CHECKING:

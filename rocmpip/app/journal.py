@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmpip.model.errors import InputError, RocmpipError
+from rocmpip.model.record import replace
 from rocmpip.report.say import printable
 from rocmpip.store.journal_file import FILE
 

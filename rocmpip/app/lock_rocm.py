@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from rocmpip.app.context import Context
@@ -18,6 +17,7 @@ from rocmpip.app.solve import ChosenExtras, ChosenVersions, family_constraints
 from rocmpip.index.client import Client
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.packages import File, RequirementLine
+from rocmpip.model.record import replace
 from rocmpip.plan.asked import Asked
 from rocmpip.plan.resolve import Pin, Resolution
 from rocmpip.report import say

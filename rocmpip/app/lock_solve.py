@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from rocmpip.lock.model import Coordinates, Entry, Lock, strongest, strongest_ha
 from rocmpip.model.errors import InputError, NetworkError, NoPlan
 from rocmpip.model.filenames import ENDINGS
 from rocmpip.model.packages import File, RequirementLine
+from rocmpip.model.record import Struct, field, replace
 from rocmpip.model.redact import bare_url
 from rocmpip.model.routing import Route
 from rocmpip.plan.listing import as_file
@@ -28,15 +28,13 @@ if TYPE_CHECKING:
     from rocmpip.plan.resolve import Pin, Resolution
 
 
-@dataclass(frozen=True)
-class Keep:
+class Keep(Struct, frozen=True):
     """Pins of an existing lock that stay while they fit."""
 
     pins: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Ground:
+class Ground(Struct, frozen=True):
     """What a resolution stands on, beside the context: where names come from and what is held."""
 
     lines: Sequence[RequirementLine]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 
 from rocmpip.app.context import Context
 from rocmpip.argv.table import Option
 from rocmpip.model.errors import UsageError
+from rocmpip.model.record import Struct, asdict, field, replace
 from rocmpip.plan.listing import Rules
 
 _KEYS = ("gfx", "rocm", "python", "platform", "channel")
@@ -24,8 +24,7 @@ OPTIONS: tuple[Option, ...] = (
 """Options that ``lock`` has beside pip's and those of all our commands."""
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """One target of ``--for``; what is "" is as everywhere else. ``label`` goes into the file's name."""
 
     gfx: str = ""
@@ -60,8 +59,7 @@ def read_variant(text: str) -> Variant:
     return Variant(**values)
 
 
-@dataclass(frozen=True)
-class TargetContext(Context):
+class TargetContext(Context, frozen=True):
     """A context whose Python may be another than the one at hand."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -87,9 +85,8 @@ def for_target(context: Context, python_version: str, platforms: Sequence[str]) 
     request = replace(
         context.request, python_version=short if python_version else "", platforms=tuple(platforms), implementation=""
     )
-    values = {one.name: getattr(context, one.name) for one in fields(Context)}
     target = replace(context.target, version=version)
-    return TargetContext(**{**values, "request": request, "target": target}, environment=environment)
+    return TargetContext(**{**asdict(context), "request": request, "target": target}, environment=environment)
 
 
 def _full_version(text: str) -> str:

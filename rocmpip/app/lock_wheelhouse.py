@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -12,6 +11,7 @@ from rocmpip.app.sources import wants_source
 from rocmpip.model.filenames import belongs
 from rocmpip.model.packages import File
 from rocmpip.model.provenance import stale_because
+from rocmpip.model.record import replace
 from rocmpip.model.routing import Route, Synthetic
 from rocmpip.report import say
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from rocmpip.model import toml
 from rocmpip.model.errors import InputError
 from rocmpip.model.packages import File, RequirementLine, normalise
 from rocmpip.model.plan import Plan, PlanItem
+from rocmpip.model.record import Struct, field
 from rocmpip.plan.asked import name_of_line
 from rocmpip.report import say
 
@@ -25,8 +25,7 @@ _IMPORTS_TORCH = re.compile(r"^\s*(?:import|from)\s+torch\b", re.MULTILINE)
 _LIMIT = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Project:
+class Project(Struct, frozen=True):
     """A local source folder, as far as its files tell without running them."""
 
     folder: str

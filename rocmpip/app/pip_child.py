@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from rocmpip.app.session import Session
 from rocmpip.index.default import DEFAULT_INDEX
 from rocmpip.model.packages import File
 from rocmpip.model.plan import Plan, PlanItem
+from rocmpip.model.record import Struct, field, replace
 from rocmpip.model.redact import redact
 from rocmpip.model.request import IndexOptions
 from rocmpip.model.temporary import TemporaryFolder
@@ -28,8 +28,7 @@ _WITH_VALUE = frozenset(("--uploaded-prior-to",))
 """What the plan has decided already; with their value."""
 
 
-@dataclass
-class Pip:
+class Pip(Struct):
     """Runs the target's pip behind one router with the plan's files."""
 
     session: Session

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from packaging.specifiers import SpecifierSet
 
@@ -17,6 +16,7 @@ from rocmpip.app.stale import stale
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.packages import RequirementLine
 from rocmpip.model.plan import Plan, PlanItem
+from rocmpip.model.record import replace
 from rocmpip.plan import assemble as assembly
 from rocmpip.plan.assemble import Facts
 from rocmpip.recipe.refusal import refuse_conflicts

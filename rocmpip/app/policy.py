@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -16,6 +15,7 @@ from rocmpip.model.errors import NoPlan
 from rocmpip.model.packages import Absent, File, Page
 from rocmpip.model.plan import FamilyChoice
 from rocmpip.model.recipe import Conflict
+from rocmpip.model.record import Struct, field, replace
 from rocmpip.model.rocm import rocm_of_label
 from rocmpip.model.routing import Route, Synthetic
 from rocmpip.plan.asked import Asked
@@ -31,8 +31,7 @@ class Pages(Protocol):
     def find_links(self, place: str) -> tuple[File, ...]: ...
 
 
-@dataclass(frozen=True)
-class Without:
+class Without(Struct, frozen=True):
     """The client, without the torch of the families that were left out."""
 
     client: Pages
@@ -47,8 +46,7 @@ class Without:
         return self.client.find_links(place)
 
 
-@dataclass
-class Family:
+class Family(Struct):
     """The choice of torch's build, made once per run and only when something asks for it."""
 
     choose: Callable[[], FamilyChoice]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rocmpip.model.errors import BadConfiguration, RocmpipError, UsageError
 from rocmpip.model.recipe import Explained, RecipeContext
+from rocmpip.model.record import Struct, asdict, replace
 from rocmpip.model.settings import Settings
 from rocmpip.recipe.book import LAYERS, RecipeBook, load_book, shipped_folder
 from rocmpip.recipe.decode import package_name_fault, recipe_name
@@ -68,8 +68,7 @@ def load_layers(settings: Settings, env: Mapping[str, str], cwd: str, files: Seq
     return load_book(layers(settings, env, cwd, files), accept=accept)
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What ``recipe show`` was asked: empty fields are taken from this machine."""
 
     name: str

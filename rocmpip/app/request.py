@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rocmpip.model.errors import InputError, Refused, UsageError
 from rocmpip.model.packages import RequirementLine
+from rocmpip.model.record import replace
 from rocmpip.report import say
 
 if TYPE_CHECKING:

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
-
 from rocmpip.app.lock_client import lock_client
 from rocmpip.app.resolve import IndexSource, key_of
 from rocmpip.app.scout_errand import Channel, Errand, Gone, share_of
 from rocmpip.app.scout_rows import EAGER, Packer, pack_problem
 from rocmpip.catalogue.companions import Companions, load_companions
 from rocmpip.index.client import Client
+from rocmpip.model.record import msgspec
 from rocmpip.plan.gather import Shelf
 from rocmpip.plan.listing import Listing, Metadata
 from rocmpip.plan.markers import Markers

@@ -8,14 +8,12 @@ from __future__ import annotations
 import os
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-import msgspec
-
 from rocmpip.app.scout import Scouts
 from rocmpip.model.packages import RequirementLine
+from rocmpip.model.record import Struct, msgspec
 from rocmpip.model.request import IndexOptions
 from rocmpip.plan.listing import Rules
 
@@ -92,8 +90,7 @@ def share_of(name: str, shares: int) -> int:
     return crc32(name.encode()) % shares
 
 
-@dataclass(frozen=True)
-class Errand:
+class Errand(Struct, frozen=True):
     """What a scout is sent for."""
 
     index: IndexOptions

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from rocmpip.app.scout_errand import pack, unpack
 from rocmpip.index.fast import FastPages, Packed, Slim, SlimPage, unpacked
 from rocmpip.model.errors import NetworkError
 from rocmpip.model.packages import File
+from rocmpip.model.record import msgspec
 from rocmpip.plan.gather import Best
 from rocmpip.plan.listing import Row, Unusable
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rocmpip.app.context import Context
 from rocmpip.app.devices import WithDevices
 from rocmpip.app.policy import Policy
+from rocmpip.model.record import Struct, field
 from rocmpip.model.routing import Route
 from rocmpip.plan.asked import Asked
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rocmpip.target.ready import ReadyPip
 
 
-@dataclass
-class Session:
+class Session(Struct):
     """``policy`` is replaced when a second choice of torch is tried; the client and its pages stay."""
 
     context: Context

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 from rocmpip.model.packages import File
 from rocmpip.model.plan import Plan
+from rocmpip.model.record import replace
 
 _AT_ONCE = 8
 

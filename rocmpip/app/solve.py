@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from rocmpip.app.resolve import IndexSource, SourceMetadata
 from rocmpip.index.client import Client
 from rocmpip.model.errors import InputError
 from rocmpip.model.packages import Absent, File, RequirementLine
+from rocmpip.model.record import Struct, replace
 from rocmpip.plan.asked import Asked
 from rocmpip.plan.assemble import Installed, Resolved
 from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules
@@ -145,8 +145,7 @@ def family_constraints(asked: Asked, is_family: Callable[[str], bool], pins: Map
     ]
 
 
-@dataclass(frozen=True)
-class Solution:
+class Solution(Struct, frozen=True):
     """The resolver's answer in the plan's terms. ``parents``: every name of the answer → who needs it."""
 
     resolved: tuple[Resolved, ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocmpip.app.context import Context, gather
@@ -12,6 +11,7 @@ from rocmpip.lock.text import Written
 from rocmpip.model.errors import BuildFailed, InputError, Refused, RocmpipError
 from rocmpip.model.machine import InstalledDist
 from rocmpip.model.packages import Absent
+from rocmpip.model.record import Struct, field
 from rocmpip.model.rocm import parse_rocm
 from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.plan.versions import release
@@ -22,8 +22,7 @@ _TOOLS = frozenset(("pip", "setuptools", "wheel", "rocmpip"))
 """What an environment has without a lock: never removed."""
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """What separates an environment from a lock. All names are normalised."""
 
     install: Mapping[str, str] = field(default_factory=dict)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import configparser
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from rocmpip.model.errors import InputError
+from rocmpip.model.record import Struct, field
 
 Sections = Mapping[str, Mapping[str, str]]
 
 _IGNORED_VARIABLES = ("version", "help")
 
 
-@dataclass(frozen=True)
-class PipConfig:
+class PipConfig(Struct, frozen=True):
     """What pip's configuration files say together: section → key → value, and which files were read, lowest first."""
 
     sections: Sections = field(default_factory=dict)

@@ -6,7 +6,6 @@ import os.path
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 from rocmpip.argv.requirement import Reading, read_editable, read_requirement
@@ -16,6 +15,7 @@ from rocmpip.argv.values import NameSets, Values
 from rocmpip.argv.words import PLACES, Words, take_apart
 from rocmpip.model.errors import InputError, UsageError
 from rocmpip.model.packages import RequirementLine
+from rocmpip.model.record import Struct, field
 from rocmpip.model.redact import redact
 
 # Paths are text here: pathlib would change what the user wrote before pip's messages can show it.
@@ -36,8 +36,7 @@ _LONGEST_REQUIREMENT = 16 * 1024
 """Characters. Real ones stay below two thousand; the grammar's parsers take quadratic time on hostile text."""
 
 
-@dataclass
-class Scope:
+class Scope(Struct):
     """What option lines of files change for the whole command."""
 
     index_urls: list[str] = field(default_factory=list)
@@ -56,8 +55,7 @@ class Scope:
     """A file says where packages come from."""
 
 
-@dataclass
-class FileReader:
+class FileReader(Struct):
     """Reads files into requirement lines and keeps what they change in ``scope``.
 
     ``files``: every file read (absolute path or URL), in reading order.

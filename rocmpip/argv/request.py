@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -19,6 +18,7 @@ from rocmpip.argv.values import NameSets, Values, is_pylock
 from rocmpip.argv.words import Arity, Words, take_apart
 from rocmpip.model.errors import InputError, UsageError
 from rocmpip.model.packages import RequirementLine
+from rocmpip.model.record import Struct, replace
 from rocmpip.model.redact import redact
 from rocmpip.model.request import IndexOptions, Request
 
@@ -32,8 +32,7 @@ class Remote(Protocol):
     def __call__(self, place: str, *, index: IndexOptions) -> str | bytes: ...
 
 
-@dataclass(frozen=True)
-class Ours:
+class Ours(Struct, frozen=True):
     """Our own options of install, download, wheel and lock. Empty means not given."""
 
     gfx: tuple[str, ...] = ()

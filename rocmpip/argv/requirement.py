@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from rocmpip.argv.labels import TORCH_FAMILY, without_cuda_label
@@ -12,6 +11,7 @@ from rocmpip.argv.pep508 import Parsed, check_marker, parse_requirement
 from rocmpip.model.errors import InputError
 from rocmpip.model.filenames import ENDINGS
 from rocmpip.model.packages import RequirementLine, normalise
+from rocmpip.model.record import Struct, field
 from rocmpip.model.redact import redact
 
 # Paths are text here: pathlib would change what the user wrote before pip's messages can show it.
@@ -39,8 +39,7 @@ def kind_on_disk(path: str) -> str:
     return "file" if os.path.isfile(path) else ""
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """How requirement texts are read in one place."""
 
     cwd: str
@@ -131,9 +130,9 @@ def read_editable(
 
 
 def _with(line: RequirementLine, **changes: object) -> RequirementLine:
-    from dataclasses import replace
+    from rocmpip.model.record import replace
 
-    return replace(line, **changes)  # type: ignore[arg-type]
+    return replace(line, **changes)
 
 
 def _split_marker(text: str) -> tuple[str, str]:

@@ -6,8 +6,9 @@ Facts read from ``pip COMMAND --help`` and the option objects of pip 22.3.1, 23.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+
+from rocmpip.model.record import Struct
 
 NEWEST = (26, 3)
 """The newest pip that this table describes; later ones are taken to be like it."""
@@ -15,8 +16,7 @@ NEWEST = (26, 3)
 Version = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(Struct, frozen=True):
     """One option. ``action`` is optparse's: store, flag (store_true), off (store_false), count, append, or collect
     (a callback with a value), nocache (the callback of --no-cache-dir)."""
 
@@ -182,8 +182,7 @@ OURS: tuple[Option, ...] = (
 """Our own options beside pip's. They are matched in full only, so that no abbreviation of pip's changes its meaning."""
 
 
-@dataclass(frozen=True)
-class Grammar:
+class Grammar(Struct, frozen=True):
     """The options of one command of one pip."""
 
     command: str

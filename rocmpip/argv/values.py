@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -16,13 +15,13 @@ from rocmpip.argv.table import OURS, Grammar, Option
 from rocmpip.argv.words import Given
 from rocmpip.model.errors import UsageError
 from rocmpip.model.packages import normalise
+from rocmpip.model.record import Struct, field
 
 _TRUE = frozenset(("y", "yes", "t", "true", "on", "1"))
 _FALSE = frozenset(("n", "no", "f", "false", "off", "0"))
 
 
-@dataclass
-class NameSets:
+class NameSets(Struct):
     """Two sets of names that exclude each other: no-binary and only-binary, all-releases and only-final."""
 
     first: list[str] = field(default_factory=list)

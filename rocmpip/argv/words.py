@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from rocmpip.argv.table import Grammar, Option
 from rocmpip.model.errors import UsageError
+from rocmpip.model.record import Struct
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(Struct, frozen=True):
     """One option as it was given. ``value`` is None for options without one."""
 
     option: Option
@@ -19,8 +18,7 @@ class Given:
     value: str | None = None
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(Struct, frozen=True):
     """A command line taken apart. ``given`` and ``positionals`` each keep their order."""
 
     given: tuple[Given, ...]

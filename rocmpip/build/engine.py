@@ -8,7 +8,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from rocmpip.build.environment import BuildEnvironment, build_environment, config_settings
@@ -25,6 +24,7 @@ from rocmpip.build.surroundings import look_around
 from rocmpip.elf import ElfError, WheelReport, examine_wheel
 from rocmpip.model.errors import BuildFailed
 from rocmpip.model.recipe import ResolvedRecipe
+from rocmpip.model.record import replace
 
 Tell = Callable[[Progress], None]
 Diagnose = Callable[[str], "str | None"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from rocmpip.build.surroundings import CompileCache, Surroundings
 from rocmpip.model.recipe import ResolvedRecipe
+from rocmpip.model.record import Struct
 
 # Variables that lead a build to CUDA. FORCE_CUDA is none: torch extensions use it for "the GPU code, please" on ROCm too.
 _CUDA_VARIABLES = (
@@ -36,8 +36,7 @@ _SECRET_NAME = re.compile(
 _USERINFO = re.compile(r"://([^/\s@]*)@")
 
 
-@dataclass(frozen=True)
-class BuildEnvironment:
+class BuildEnvironment(Struct, frozen=True):
     """``variables`` for the child, what to tell a person, what was set by us (for the log), and what a log must hide."""
 
     variables: Mapping[str, str]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocmpip.elf import WheelReport
 from rocmpip.model.machine import TargetEnv
 from rocmpip.model.provenance import Provenance
 from rocmpip.model.recipe import ResolvedRecipe
+from rocmpip.model.record import Struct, field
 from rocmpip.model.rocm import RocmVersion
 
 
-@dataclass(frozen=True)
-class BuildJob:
+class BuildJob(Struct, frozen=True):
     """One wheel to build. Nothing here is looked up again: what is not in the job does not steer the build."""
 
     recipe: ResolvedRecipe
@@ -51,8 +50,7 @@ class BuildJob:
     """Requirement lines that hold build requirements (the user's build constraints)."""
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """One moment of a build: ``stage`` (unpack, requirements, compile, examine), seconds so far, ninja's counts (0 of 0: none seen)."""
 
     stage: str
@@ -64,8 +62,7 @@ class Progress:
     """The last line of output, without terminal escapes and secrets."""
 
 
-@dataclass(frozen=True)
-class BuiltWheel:
+class BuiltWheel(Struct, frozen=True):
     """A wheel that was built, examined and recorded."""
 
     path: Path

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from rocmpip.model.record import Struct
 
 _GIB = 1 << 30
 _UNLIMITED = 1 << 60
@@ -14,8 +15,7 @@ _SPARE = 0.5 * _GIB
 """Left to everything else on the machine."""
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """``cores`` usable (a fraction under a quota), ``memory`` in bytes free for us, and where each came from."""
 
     cores: float
@@ -24,8 +24,7 @@ class Limits:
     memory_source: str = ""
 
 
-@dataclass(frozen=True)
-class Jobs:
+class Jobs(Struct, frozen=True):
     """The number, and why."""
 
     count: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -14,6 +13,7 @@ from packaging.utils import canonicalize_name
 from rocmpip.build.firsterror import first_error
 from rocmpip.build.run import Log, run_logged
 from rocmpip.model.errors import BuildFailed
+from rocmpip.model.record import Struct
 
 # What the target must bring itself: these decide which GPU code is built, and a second copy would shadow the right one.
 _TARGETS_OWN = re.compile(
@@ -24,8 +24,7 @@ _BY_DEFAULT = ("setuptools", "wheel")
 _LIMIT_OF_REPORT = 64 << 20
 
 
-@dataclass(frozen=True)
-class Overlay:
+class Overlay(Struct, frozen=True):
     """``folder`` goes first in PYTHONPATH, ``folder/bin`` first in PATH."""
 
     folder: Path

@@ -6,7 +6,6 @@ import os
 import shutil
 import sysconfig
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -16,10 +15,10 @@ from rocmpip.build.surroundings import first_version, run_briefly
 from rocmpip.model.errors import Refused
 from rocmpip.model.packages import normalise
 from rocmpip.model.recipe import ResolvedRecipe, SystemNeed
+from rocmpip.model.record import Struct
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """One need that is not met, and what is there instead."""
 
     need: SystemNeed

@@ -7,8 +7,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from rocmpip.model.record import Struct
 
 _LIMIT = 20.0
 _SCCACHE_FROM = (0, 10)
@@ -18,8 +19,7 @@ _SCCACHE_FROM = (0, 10)
 _DEVICE_LIBS = ("amdgcn/bitcode", "lib/llvm/amdgcn/bitcode", "llvm/amdgcn/bitcode", "lib/x86_64-linux-gnu/amdgcn/bitcode")
 
 
-@dataclass(frozen=True)
-class CompileCache:
+class CompileCache(Struct, frozen=True):
     """A compile cache that can be used: ``program`` is its path, ``masquerade`` a folder with compilers' names for it."""
 
     kind: str
@@ -27,8 +27,7 @@ class CompileCache:
     masquerade: str = ""
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """Facts of the machine, so that composing the environment is a pure function."""
 
     device_libs: str = ""

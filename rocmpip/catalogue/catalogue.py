@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rocmpip.catalogue import companions, rows, tables
@@ -13,14 +12,14 @@ from rocmpip.catalogue.gfx import GfxTable, load_gfx
 from rocmpip.catalogue.roots import roots
 from rocmpip.catalogue.tables import Coverage, DriverWindow, Family, Member, Pairing, Pin
 from rocmpip.model.packages import normalise
+from rocmpip.model.record import Struct, replace
 from rocmpip.model.rocm import RocmVersion, parse_rocm, rocm_of_label
 from rocmpip.model.settings import Settings
 
 _LABEL = re.compile(r"(?:\A|\.)rocm([0-9]+(?:\.[0-9]+)*)")
 
 
-@dataclass(frozen=True)
-class Catalogue:
+class Catalogue(Struct, frozen=True, dict=True):
     """Everything the choice of a torch build knows beforehand. Made by ``load``."""
 
     gfx: GfxTable
@@ -32,7 +31,10 @@ class Catalogue:
     pins: tuple[Pin, ...]
     forbidden_names: Mapping[str, Mapping[str, str]]
     allowed_names: tuple[str, ...]
-    _memo: dict[tuple[str, str], object] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def _memo(self) -> dict[tuple[str, str], object]:
+        return {}
 
     # -- names ---------------------------------------------------------------------------------------------------
 

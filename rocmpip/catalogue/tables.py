@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rocmpip.catalogue import rows
 from rocmpip.catalogue.companions import SECTION as COMPANIONS
 from rocmpip.catalogue.gfx import SECTION as GFX
+from rocmpip.model.record import Struct
 from rocmpip.model.rocm import RocmVersion, parse_rocm
 
 _ROCM = re.compile(r"\d{1,4}(?:\.\d{1,4}){1,2}\Z")
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(Struct, frozen=True):
     """One index of ROCm wheels."""
 
     name: str
@@ -50,8 +49,7 @@ class Family:
         return low and (self.rocm_below is None or minor < self.rocm_below.minor)
 
 
-@dataclass(frozen=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """Targets that wheels have working kernels for."""
 
     name: str
@@ -64,8 +62,7 @@ class Coverage:
     source: str = ""
 
 
-@dataclass(frozen=True)
-class Pairing:
+class Pairing(Struct, frozen=True):
     """What belongs to one torch version, best first."""
 
     torch: str
@@ -79,8 +76,7 @@ class Pairing:
     source: str = ""
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(Struct, frozen=True):
     """A torch-family package name (perhaps a pattern)."""
 
     pattern: str
@@ -92,8 +88,7 @@ class Member:
     source: str = ""
 
 
-@dataclass(frozen=True)
-class DriverWindow:
+class DriverWindow(Struct, frozen=True):
     """ROCm releases that a kernel driver carries, as (major, minor), both ends included."""
 
     driver: str
@@ -103,8 +98,7 @@ class DriverWindow:
     source: str = ""
 
 
-@dataclass(frozen=True)
-class Pin:
+class Pin(Struct, frozen=True):
     """A version that must not be taken, and the one to take instead."""
 
     name: str

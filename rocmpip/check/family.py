@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rocmpip.catalogue.catalogue import Catalogue
 from rocmpip.model.machine import InstalledDist
 from rocmpip.model.names import normalise
+from rocmpip.model.record import Struct
 from rocmpip.model.regular import regular
 from rocmpip.model.rocm import rocm_of_label
 
@@ -20,8 +20,7 @@ _REQUIRES = re.compile(r"Requires-Dist:\s*([A-Za-z0-9._-]+)")
 _ASSIGNED = re.compile(r"^(\w+)(?:\s*:[^=]+)?\s*=\s*(None|'[^']*'|\"[^\"]*\")", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """One thing that is wrong with what is installed."""
 
     kind: str

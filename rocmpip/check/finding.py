@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from rocmpip.model.record import Struct
 
 FAULT, WARNING, NOTE = "fault", "warn", "note"
 LEVELS = (FAULT, WARNING, NOTE)
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that is wrong, or worth knowing, about what is installed."""
 
     kind: str
@@ -38,8 +37,7 @@ class Finding:
         }
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """One thing that was done: ``verdict`` is ok, fault or skipped; ``detail`` says what came out, or why not."""
 
     step: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from rocmpip.elf import CodeObject, ElfError, FileReport, examine_file, read_ins
 from rocmpip.elf.links import stem
 from rocmpip.model.machine import InstalledDist
 from rocmpip.model.provenance import Provenance
+from rocmpip.model.record import Struct, field
 
 ROCM_STEMS = frozenset(
     "libamdhip64 libhsa-runtime64 libamd_comgr libhiprtc librocblas libhipblas libhipblaslt libMIOpen librccl libhipfft librocfft "
@@ -31,8 +31,7 @@ _CUDA_VARIANT = re.compile(r"(?:cuda|cu)_?\d|[_-]cuda(?=[._-])")
 _MAX_FILES = 500_000
 
 
-@dataclass(frozen=True)
-class GpuFile:
+class GpuFile(Struct, frozen=True):
     """One ELF file or loose code object of a distribution. ``path`` is absolute, ``name`` relative to site-packages."""
 
     path: str
@@ -74,8 +73,7 @@ class GpuFile:
         return self.report.arch not in ("", "amdgpu")
 
 
-@dataclass(frozen=True)
-class Dist:
+class Dist(Struct, frozen=True, dict=True):
     """One distribution with its files that matter."""
 
     dist: InstalledDist
@@ -107,8 +105,7 @@ class Dist:
         return tuple(found for file in self.files for found in file.report.code_objects)
 
 
-@dataclass(frozen=True)
-class Inventory:
+class Inventory(Struct, frozen=True):
     """``dists`` are all of them; ``gpu`` those with something for a GPU in them."""
 
     dists: Mapping[str, Dist]

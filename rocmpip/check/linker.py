@@ -6,11 +6,11 @@ import os
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from rocmpip.elf import ElfError, Linkage, Symbols, linkage, symbols
+from rocmpip.model.record import Struct, field
 from rocmpip.model.regular import regular
 
 _CACHE_MAGIC = b"glibc-ld.so.cache1.1"
@@ -22,8 +22,7 @@ _MULTIARCH = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
 _INTERPRETERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(Struct, frozen=True, dict=True):
     """One loaded file. ``path`` is the one it was found by."""
 
     path: str
@@ -36,8 +35,7 @@ class Module:
         return os.path.realpath(self.path)
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """A library that was not found. ``by`` is the file that needs it."""
 
     library: str
@@ -71,8 +69,7 @@ class Files:
         return self._symbols[path]
 
 
-@dataclass(frozen=True)
-class Search:
+class Search(Struct, frozen=True):
     """Where libraries are looked for beside a file's own paths."""
 
     files: Files

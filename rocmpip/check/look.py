@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from rocmpip.machine.files import Tree
 from rocmpip.machine.programs import Unanswered, output_of
 from rocmpip.model.machine import InstalledDist, Platform, TargetEnv
 from rocmpip.model.recipe import ResolvedRecipe
+from rocmpip.model.record import Struct, field
 from rocmpip.model.rocm import RocmVersion
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ MULTIARCH = ("x86_64-linux-gnu", "aarch64-linux-gnu")
 _LIBRARY_FOLDERS = ("/lib", "/usr/lib", "/lib64", "/usr/lib64")
 
 
-@dataclass(frozen=True)
-class Who:
+class Who(Struct, frozen=True):
     """The user whose access is judged. ``groups`` are numbers."""
 
     name: str
@@ -39,8 +38,7 @@ class Who:
     simulated: bool = False
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(Struct, frozen=True, dict=True):
     """Frozen evidence, and readers for more of it. ``recipe`` is that of --for."""
 
     tree: Tree

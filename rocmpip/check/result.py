@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from rocmpip.model.record import Struct
 
 OK, WARN, BROKEN, SKIPPED = "ok", "warn", "broken", "skipped"
 ORDER = (BROKEN, WARN, OK, SKIPPED)
 """Verdicts, worst first."""
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """One question asked of the machine, with its answer."""
 
     id: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from rocmpip.machine.override import claimed_gfx
 from rocmpip.machine.variables import OVERRIDE
 from rocmpip.model.gfx import Gfx, parse_gfx
 from rocmpip.model.machine import InstalledDist, Platform, TargetEnv
+from rocmpip.model.record import Struct, field
 
 if TYPE_CHECKING:
     from rocmpip.catalogue.catalogue import Catalogue
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 _SDK = re.compile(r"_rocm_sdk_\w+$")
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(Struct, frozen=True, dict=True):
     """Frozen facts of one verify run."""
 
     env: Mapping[str, str]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocmpip.check import code, dynamic, links
 from rocmpip.check.family import Fault, cuda_faults, torch_faults, triton_faults
 from rocmpip.check.finding import FAULT, LEVELS, WARNING, Finding, Step
 from rocmpip.check.site import Site
+from rocmpip.model.record import Struct
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     findings: tuple[Finding, ...]
     """Worst first."""
     steps: tuple[Step, ...]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 
 from rocmpip.diagnose.outcome import Outcome, Probes
 from rocmpip.diagnose.rules import CONFIDENCE, Rule, RuleBook
 from rocmpip.diagnose.text import bare
+from rocmpip.model.record import Struct, field, replace
 
 
-@dataclass(frozen=True)
-class MachineContext:
+class MachineContext(Struct, frozen=True):
     """What fits the advice to this machine. Empty fields are shown as placeholders such as ``<gfx>``."""
 
     gfx: tuple[str, ...] = ()
@@ -26,8 +25,7 @@ class MachineContext:
     """apt, dnf, zypper or pacman: advice for the others is left out where there is one for this."""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One cause. ``line`` counts from 1; ``evidence`` is that line without control characters, cut to 300 characters."""
 
     kind: str
@@ -38,7 +36,7 @@ class Finding:
     cause: str
     fix: tuple[str, ...]
     source: str
-    weight: int = field(default=0, compare=False)
+    weight: int = 0
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -53,8 +51,7 @@ class Finding:
         }
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """Findings best first; ``worth`` are lines worth reading when nothing is known: (number, text)."""
 
     findings: tuple[Finding, ...]
@@ -68,8 +65,7 @@ class Diagnosis:
 _NO_DIGITS = str.maketrans("0123456789", "0000000000")
 
 
-@dataclass
-class _Hit:
+class _Hit(Struct):
     line: int
     text: str
     groups: set[str] = field(default_factory=set)

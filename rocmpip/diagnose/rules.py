@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from rocmpip.diagnose.index import Index
 from rocmpip.diagnose.pattern import Pattern, fault_of
 from rocmpip.model import toml
 from rocmpip.model.errors import BadConfiguration
+from rocmpip.model.record import Struct, field
 
 CONFIDENCE = ("low", "medium", "high")
 LARGEST = 1024 * 1024
@@ -25,8 +25,7 @@ _KEYS = frozenset((*_TEXTS, *_LISTS, *_SWITCHES, "when", "weight", "confidence")
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """``line``: any of these makes the evidence. ``also``: each must stand somewhere. ``unless``: none may stand anywhere."""
 
     kind: str
@@ -51,8 +50,7 @@ class Rule:
     """True: holds only in a log that ends badly and of which no other rule knows more than a guess."""
 
 
-@dataclass(frozen=True)
-class RuleBook:
+class RuleBook(Struct, frozen=True, dict=True):
     rules: tuple[Rule, ...]
     patterns: tuple[Pattern, ...] = field(default=())
 

@@ -16,12 +16,12 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import zstandard
 
 from rocmpip.elf.source import BytesSource, ElfError, Source, find
 from rocmpip.elf.targets import CodeObject, from_id
+from rocmpip.model.record import Struct
 
 PLAIN_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 COMPRESSED_MAGIC = b"CCOB"
@@ -35,8 +35,7 @@ _MAX_WINDOW = 1 << 27
 _FIRST_READ = 16 << 10
 
 
-@dataclass(frozen=True)
-class Bundle:
+class Bundle(Struct, frozen=True):
     """One bundle: ``kind`` ("plain", "ccob-v2-zstd" …), where it stands, its length (0 when only the next magic can tell)."""
 
     kind: str

@@ -7,10 +7,10 @@ stripped still tells what it links. Only headers and tables are read, never a se
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from rocmpip.elf.source import ElfError, PartSource, Source, exactly
 from rocmpip.elf.targets import EM_AMDGPU
+from rocmpip.model.record import Struct
 
 MAGIC = b"\x7fELF"
 _MAX_TABLE = 16 << 20
@@ -28,8 +28,7 @@ _SHT_NOBITS, _SHT_DYNSYM = 8, 11
 _DT_NEEDED, _DT_STRTAB, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 5, 14, 15, 29
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(Struct, frozen=True):
     """One section header; ``size`` counts bytes in the file (0 for a NOBITS section)."""
 
     name: str
@@ -40,8 +39,7 @@ class Section:
     entry: int
 
 
-@dataclass(frozen=True)
-class Dynamic:
+class Dynamic(Struct, frozen=True):
     """What the dynamic linker is told."""
 
     needed: tuple[str, ...] = ()

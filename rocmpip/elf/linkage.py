@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from rocmpip.elf.headers import ElfFile
 from rocmpip.elf.objects import Data
 from rocmpip.elf.source import ElfError, opened
+from rocmpip.model.record import Struct, field
 
 _SHT_DYNSYM, _SHT_VERDEF, _SHT_VERNEED = 11, 0x6FFFFFFD, 0x6FFFFFFE
 _WEAK, _LOCAL = 2, 0
@@ -16,8 +16,7 @@ _LIMIT = 256 << 20
 _MANY = 65_536
 
 
-@dataclass(frozen=True)
-class Linkage:
+class Linkage(Struct, frozen=True):
     """``wants`` maps a library to the versions needed of it (``libstdc++.so.6`` → GLIBCXX_3.4.30 …); ``provides`` are its own."""
 
     machine: str
@@ -32,8 +31,7 @@ class Linkage:
     provides: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Symbols:
+class Symbols(Struct, frozen=True):
     """Dynamic symbols by name: those a file must be given (weak ones left out), and those it defines."""
 
     undefined: tuple[str, ...] = ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from rocmpip.elf.bundle import bundles, is_bundle
@@ -11,6 +10,7 @@ from rocmpip.elf.headers import MAGIC, ElfFile
 from rocmpip.elf.links import cuda_links
 from rocmpip.elf.source import ElfError, PartSource, Source, opened
 from rocmpip.elf.targets import EM_AMDGPU, CodeObject, from_flags
+from rocmpip.model.record import Struct
 
 Data = bytes | bytearray | memoryview | str | os.PathLike[str]
 
@@ -21,8 +21,7 @@ HEAD = 24
 """How many of a file's first bytes ``interesting`` wants to see."""
 
 
-@dataclass(frozen=True)
-class FileReport:
+class FileReport(Struct, frozen=True):
     """What one file holds. ``path`` is the caller's name for it (a wheel's member)."""
 
     path: str

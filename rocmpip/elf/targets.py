@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from rocmpip.model.record import Struct
 
 EM_AMDGPU = 224
 SPIRV = "amdgcnspirv"
@@ -42,8 +43,7 @@ _GENERIC = {
 _ID = re.compile(r"-(gfx[0-9a-f]+(?:-\d+)*(?:-generic)?|amdgcnspirv)((?::[a-z]+[+-])*)$")
 
 
-@dataclass(frozen=True)
-class CodeObject:
+class CodeObject(Struct, frozen=True):
     """Device code for one target: ``target`` (gfx90a, gfx11-generic, amdgcnspirv), features as written, size in bytes (uncompressed)."""
 
     target: str

@@ -8,7 +8,6 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from rocmpip.elf.links import links
 from rocmpip.elf.objects import HEAD, FileReport, examine_source, interesting
 from rocmpip.elf.source import BytesSource, ElfError, FileSource, Source
 from rocmpip.elf.targets import CodeObject, covers
+from rocmpip.model.record import Struct
 from rocmpip.model.regular import regular
 
 _IN_MEMORY = 8 << 20
@@ -26,8 +26,7 @@ _ZEROS = bytes(_BLOCK)
 _KPACK = re.compile(r"_(gfx[0-9a-f]+)\.kpack$")
 
 
-@dataclass(frozen=True)
-class WheelReport:
+class WheelReport(Struct, frozen=True):
     """What a wheel holds, file by file and as a whole."""
 
     filename: str

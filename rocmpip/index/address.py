@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from rocmpip.model.record import Struct
 from rocmpip.model.redact import bare_url
 
 PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(Struct, frozen=True):
     """One http(s) URL, ready to be asked: no fragment, no user, a path that is plain ASCII."""
 
     scheme: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass, field
 from urllib.parse import urljoin
+
+from rocmpip.model.record import Struct, field
 
 Anchor = dict[str, str]
 """Attributes of one ``<a>`` (lower-case names), ``href`` always among them and resolved against ``<base>``."""
@@ -22,8 +23,7 @@ _LIKE_INDEX = re.compile(
 )
 
 
-@dataclass
-class HtmlPage:
+class HtmlPage(Struct):
     anchors: list[Anchor] = field(default_factory=list)
     api_version: str = ""
     like_an_index: bool = False

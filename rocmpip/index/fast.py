@@ -10,10 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from rocmpip.index.address import Address
 from rocmpip.index.client import Client
@@ -23,6 +20,7 @@ from rocmpip.index.pages import ABSENT, UNSAID
 from rocmpip.index.pages import _fresh_until as fresh_until
 from rocmpip.model.errors import NetworkError
 from rocmpip.model.packages import Absent, File, Page
+from rocmpip.model.record import Struct, msgspec
 from rocmpip.model.redact import redact
 from rocmpip.plan.listing import Row
 
@@ -129,8 +127,7 @@ class _Document(msgspec.Struct, gc=False):
 _document = msgspec.json.Decoder(_Document)
 
 
-@dataclass(frozen=True)
-class SlimPage:
+class SlimPage(Struct, frozen=True):
     """All files an index lists for one project. ``url`` is the base of its relative links."""
 
     pages: FastPages
@@ -139,8 +136,7 @@ class SlimPage:
     rows: Sequence[Row]
 
 
-@dataclass(frozen=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """A page as it came, not decoded yet (or already, where it took the client's own road)."""
 
     index: str

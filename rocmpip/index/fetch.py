@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from typing import TypeVar
 
 from rocmpip.index.address import Address, is_loopback, parse_address, trusts
@@ -17,6 +16,7 @@ from rocmpip.index.pool import Pool
 from rocmpip.index.response import Response
 from rocmpip.index.wire_errors import Malformed, WireError
 from rocmpip.model.errors import NetworkError
+from rocmpip.model.record import Struct
 from rocmpip.model.redact import EXAMPLE, redact
 
 _T = TypeVar("_T")
@@ -24,8 +24,7 @@ _AGAIN = frozenset((429, 500, 502, 503, 504, 520, 524, 527))
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A whole answer. ``url`` is where it came from after redirects."""
 
     status: int
@@ -219,8 +218,7 @@ class Fetcher:
         return NetworkError(f"{subject} could not be had from {redact(url)}", why=f"{problem}{times}", hint=hint)
 
 
-@dataclass(frozen=True)
-class _Open:
+class _Open(Struct, frozen=True):
     manager: AbstractContextManager[Response]
     response: Response
 

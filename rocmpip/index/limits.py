@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from rocmpip.index.wire_errors import Stalled
+from rocmpip.model.record import Struct
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Seconds and bytes. The per-read timeout and the number of retries are pip's own options."""
 
     page_seconds: float = 120.0

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote, urljoin, urlsplit
 
-import msgspec
-
 from rocmpip.index.address import split_userinfo
 from rocmpip.index.anchors import Anchor, HtmlPage, read_anchors
 from rocmpip.index.credentials import Credentials, Userinfo
 from rocmpip.model.filenames import belongs, is_archive
 from rocmpip.model.packages import File
+from rocmpip.model.record import msgspec
 
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 ACCEPT = f"{JSON_TYPE}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
@@ -36,7 +35,7 @@ class NotAnIndex(Exception):
 class _JsonFile(msgspec.Struct, rename="kebab"):
     filename: str
     url: str
-    hashes: dict[str, str] = {}
+    hashes: dict[str, str] = msgspec.field(default_factory=dict)
     requires_python: str | None = None
     yanked: bool | str | None = None
     core_metadata: bool | dict[str, str] | None = None

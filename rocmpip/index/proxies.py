@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from rocmpip.index.address import Address, parse_address, split_userinfo
 from rocmpip.index.wire_errors import ConnectFailed
+from rocmpip.model.record import Struct, replace
 from rocmpip.model.redact import EXAMPLE
 
 _SOCKS_PORT = 1080
 
 
-@dataclass(frozen=True)
-class Proxy:
+class Proxy(Struct, frozen=True):
     """One proxy, taken apart. ``userinfo`` is (user, password), or None."""
 
     scheme: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from rocmpip.model.errors import InputError
+from rocmpip.model.record import Struct, field
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]*\Z")
 _NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
@@ -19,8 +19,7 @@ _UBUNTU = {"3.12": "24.04", "3.10": "22.04"}
 """Ubuntu releases that AMD's ROCm images are made of, by the Python they have."""
 
 
-@dataclass(frozen=True)
-class Image:
+class Image(Struct, frozen=True):
     """What goes into the Dockerfile. ``lock`` is the lock's file name in the build context."""
 
     lock: str

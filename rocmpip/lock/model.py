@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from rocmpip.model.packages import File
+from rocmpip.model.record import Struct, field
 
 FORMAT = 1
 
 
-@dataclass(frozen=True)
-class Coordinates:
+class Coordinates(Struct, frozen=True):
     """The machine and choices that a lock belongs to. Empty texts are left out of the file."""
 
     python: str = ""
@@ -49,8 +48,7 @@ class Coordinates:
         return tuple((key, value) for key, value in rows if value)
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One package. ``files`` are all files of the version, the one that fits first; each has at least one hash.
 
     ``others`` gives the files beside the first when they are wanted, and ``digests`` their hashes: a lock in requirements
@@ -98,8 +96,7 @@ def strongest_hash(hashes: Mapping[str, str]) -> str:
     return next((f"{name}:{hashes[name]}" for name in ("sha256", "sha384", "sha512") if name in hashes), "")
 
 
-@dataclass(frozen=True)
-class Lock:
+class Lock(Struct, frozen=True):
     """Everything that goes into a lock file. ``entries`` are sorted by name."""
 
     entries: tuple[Entry, ...]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from rocmpip.lock.model import FORMAT, Entry, Lock
 from rocmpip.model.errors import InputError
 from rocmpip.model.packages import normalise
+from rocmpip.model.record import Struct, field
 from rocmpip.model.redact import bare_url
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\Z")
@@ -112,8 +112,7 @@ def _url(url: str) -> str:
     return quote(bare, safe="/:?=&%~+,;@!()[]#*'")
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Struct, frozen=True):
     """What a lock file says, as far as it is read back."""
 
     pins: dict[str, str] = field(default_factory=dict)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 
 from rocmpip.machine.variables import EXPORTED, OVERRIDE, VISIBLE
 from rocmpip.model.errors import BadConfiguration, RocmpipError, UsageError
 from rocmpip.model.gfx import parse_gfx
 from rocmpip.model.machine import Evidence, Gpu, Platform, RocmRoot
+from rocmpip.model.record import replace
 from rocmpip.model.rocm import RocmVersion, parse_rocm
 
 NONE = "none"

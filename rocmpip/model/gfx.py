@@ -6,13 +6,12 @@ A gfx name is ``gfx`` + major (decimal) + minor (one hex digit) + step (one hex 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from rocmpip.model.record import Struct
 
 _HEX = frozenset("0123456789abcdef")
 
 
-@dataclass(frozen=True)
-class Gfx:
+class Gfx(Struct, frozen=True):
     """One offload arch: ``name`` (``gfx90a``) and target features in their written order (``("sramecc+", "xnack-")``)."""
 
     name: str

@@ -6,13 +6,12 @@ Every fact carries ``source``: the file, variable or command it was read from, w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from rocmpip.model.record import Struct, field
 from rocmpip.model.rocm import RocmVersion
 
 
-@dataclass(frozen=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """One GPU (or one die or partition: KFD counts each as a node)."""
 
     gfx: str
@@ -39,8 +38,7 @@ class Gpu:
     """False when a *_VISIBLE_DEVICES variable hides it."""
 
 
-@dataclass(frozen=True)
-class RocmRoot:
+class RocmRoot(Struct, frozen=True):
     """One ROCm installation."""
 
     version: RocmVersion | None
@@ -50,8 +48,7 @@ class RocmRoot:
     """root (/opt/rocm…), distribution (/usr), pip (_rocm_sdk_core), conda, override."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """All that was seen, undigested. ``notes`` are things odd but harmless (a masked node, a broken file)."""
 
     gpus: tuple[Gpu, ...] = ()
@@ -72,8 +69,7 @@ class Evidence:
     """The file or variable that gives the container away."""
 
 
-@dataclass(frozen=True)
-class InstalledDist:
+class InstalledDist(Struct, frozen=True):
     """One distribution in an environment."""
 
     name: str
@@ -83,8 +79,7 @@ class InstalledDist:
     """Its .dist-info folder."""
 
 
-@dataclass(frozen=True)
-class TargetEnv:
+class TargetEnv(Struct, frozen=True):
     """The environment that installs go into."""
 
     python: str
@@ -104,8 +99,7 @@ class TargetEnv:
     externally_managed: bool = False
 
 
-@dataclass(frozen=True)
-class Platform:
+class Platform(Struct, frozen=True):
     """The verdict on a machine: what installs aim at."""
 
     gpus: tuple[Gpu, ...]

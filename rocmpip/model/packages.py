@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from rocmpip.model.names import normalise as normalise
+from rocmpip.model.record import Struct, field
 
 
-@dataclass(frozen=True)
-class File:
+class File(Struct, frozen=True):
     """One file of a project page."""
 
     filename: str
@@ -30,8 +29,7 @@ class File:
     """True when the file's host was named by --trusted-host."""
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(Struct, frozen=True):
     """All files an index has for one project; ``files`` keeps the page's order."""
 
     name: str
@@ -40,8 +38,7 @@ class Page:
     files: tuple[File, ...] = ()
 
 
-@dataclass(frozen=True)
-class Absent:
+class Absent(Struct, frozen=True):
     """The index answered and has no such project (404, 403, or an empty page)."""
 
     name: str
@@ -50,8 +47,7 @@ class Absent:
     """"HTTP 404", "HTTP 403" …"""
 
 
-@dataclass(frozen=True)
-class RequirementLine:
+class RequirementLine(Struct, frozen=True):
     """One requirement as a person wrote it, from argv or a file.
 
     Exactly one of ``name`` (a PEP 508 requirement), ``url`` (remote archive or VCS, perhaps ``name @ url``) and

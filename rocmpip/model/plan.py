@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from rocmpip.model.packages import File
+from rocmpip.model.record import Struct, field
 from rocmpip.model.rocm import RocmVersion
 
 
-@dataclass(frozen=True)
-class Tried:
+class Tried(Struct, frozen=True):
     """One index family that came into question, and what became of it."""
 
     family: str
@@ -21,8 +19,7 @@ class Tried:
     """Highest torch there that fits the request, when one does."""
 
 
-@dataclass(frozen=True)
-class FamilyChoice:
+class FamilyChoice(Struct, frozen=True):
     """The one ROCm family that torch-family names come from, with exact pins."""
 
     family: str
@@ -38,8 +35,7 @@ class FamilyChoice:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class PlanItem:
+class PlanItem(Struct, frozen=True):
     """One package of the plan (a row of ``result.plan[]``)."""
 
     name: str
@@ -57,8 +53,7 @@ class PlanItem:
     """Recipe that builds it, or ""."""
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """All packages, kept ones too, in install order: torch family, builds, the rest."""
 
     items: tuple[PlanItem, ...]

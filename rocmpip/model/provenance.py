@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from rocmpip.model.record import Struct, field
 
 FILENAME = "rocmpip.json"
 """The record's name inside a wheel's ``.dist-info``."""
 SCHEMA = 1
 
 
-@dataclass(frozen=True)
-class FingerprintInputs:
+class FingerprintInputs(Struct, frozen=True):
     """Everything that changes a built binary. Two builds with equal inputs are the same build."""
 
     name: str
@@ -40,8 +40,7 @@ class FingerprintInputs:
     """``KEY=VAL`` of the build variables that the user exported and that win over the recipe's."""
 
 
-@dataclass(frozen=True)
-class Provenance:
+class Provenance(Struct, frozen=True):
     """The record in ``rocmpip.json``: no times and no machine names, so equal builds have equal records."""
 
     fingerprint: str

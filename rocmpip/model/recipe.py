@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from rocmpip.model.record import Struct, field
 from rocmpip.model.rocm import RocmVersion
 
 
-@dataclass(frozen=True)
-class RecipeContext:
+class RecipeContext(Struct, frozen=True):
     """What ``when`` clauses match on and placeholders are filled from."""
 
     gfx: tuple[str, ...] = ()
@@ -26,8 +25,7 @@ class RecipeContext:
     site_packages: str = ""
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(Struct, frozen=True):
     """One variable or config setting, with the clause it came from (``flash-attn.toml: [[when]] #2 gfx = …``)."""
 
     key: str
@@ -39,8 +37,7 @@ class Value:
     """For people: "no known version reads it"."""
 
 
-@dataclass(frozen=True)
-class Explained:
+class Explained(Struct, frozen=True):
     """One thing a recipe says, for ``recipe show``: where it stands in the schema, and the clause it came from."""
 
     section: str
@@ -51,8 +48,7 @@ class Explained:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class SystemNeed:
+class SystemNeed(Struct, frozen=True):
     """One thing that must be on the machine before work starts."""
 
     kind: str
@@ -69,8 +65,7 @@ class SystemNeed:
     clause: str = ""
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """Where the source comes from: an sdist of the package's own index, or git over https with a full commit."""
 
     kind: str = "sdist"
@@ -84,8 +79,7 @@ class Source:
     way_out: str = ""
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(Struct, frozen=True):
     """One version of a package whose source is git, pinned by commit."""
 
     version: str
@@ -94,8 +88,7 @@ class Release:
     """major.minor of the torch it is made for, "" for any."""
 
 
-@dataclass(frozen=True)
-class ReadyWheels:
+class ReadyWheels(Struct, frozen=True):
     """An index with ready ROCm wheels, tried before any build."""
 
     index: str
@@ -108,8 +101,7 @@ class ReadyWheels:
     """The local label a file must carry to be taken (``rocm721``), or "" for any."""
 
 
-@dataclass(frozen=True)
-class MappedName:
+class MappedName(Struct, frozen=True):
     """What a CUDA name means on ROCm. Used only on the user's word (``map_cuda_names``)."""
 
     asked: str
@@ -121,8 +113,7 @@ class MappedName:
     clause: str = ""
 
 
-@dataclass(frozen=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """A combination that cannot work: steers the choice of torch, or refuses."""
 
     message: str
@@ -140,8 +131,7 @@ class Conflict:
     """False when only the torch version is not known yet: it steers, it does not refuse."""
 
 
-@dataclass(frozen=True)
-class Verify:
+class Verify(Struct, frozen=True):
     """What the built wheel must be like."""
 
     import_name: str = ""
@@ -150,8 +140,7 @@ class Verify:
     must_not_link: tuple[str, ...] = ("libcudart.so", "libcuda.so", "libcublas.so", "libnvrtc.so", "libcudnn.so")
 
 
-@dataclass(frozen=True)
-class ResolvedRecipe:
+class ResolvedRecipe(Struct, frozen=True):
     """Everything one build needs to know."""
 
     name: str

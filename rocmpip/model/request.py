@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rocmpip.model.packages import RequirementLine
+from rocmpip.model.record import Struct
 
 
-@dataclass(frozen=True)
-class IndexOptions:
+class IndexOptions(Struct, frozen=True):
     """Where pip would look, from configuration, environment, argv and files merged as pip merges them.
 
     URLs here may hold credentials: they never go to a log, a lock, the journal or an error text
@@ -34,8 +32,7 @@ class IndexOptions:
     """--refresh-package: normalised names, or ":all:", whose pages no cache may answer for without asking."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """One install-like command."""
 
     command: str

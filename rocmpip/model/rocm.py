@@ -6,17 +6,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import total_ordering
+
+from rocmpip.model.record import Struct
 
 _NUMBERS = re.compile(r"(?:rocm)?v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 _CUDA = re.compile(r"cu(?:da)?\d\d")
 _LABEL = re.compile(r"(?:^|[.+])rocm(\d+(?:\.\d+)*)")
 
 
-@total_ordering
-@dataclass(frozen=True, eq=False)
-class RocmVersion:
+class RocmVersion(Struct, frozen=True, eq=False):
     """``release`` has two or three numbers; ``text`` is what was read (``6.4.0-47``). Equality ignores ``text``."""
 
     release: tuple[int, ...]
@@ -35,8 +33,18 @@ class RocmVersion:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RocmVersion) and self._key == other._key
 
+    # All four: functools.total_ordering takes those of a struct for written ones.
     def __lt__(self, other: RocmVersion) -> bool:
         return self._key < other._key
+
+    def __le__(self, other: RocmVersion) -> bool:
+        return self._key <= other._key
+
+    def __gt__(self, other: RocmVersion) -> bool:
+        return self._key > other._key
+
+    def __ge__(self, other: RocmVersion) -> bool:
+        return self._key >= other._key
 
     def __hash__(self) -> int:
         return hash(self._key)

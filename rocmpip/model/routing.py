@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rocmpip.model.packages import File
+from rocmpip.model.record import Struct
 
 
-@dataclass(frozen=True)
-class Synthetic:
+class Synthetic(Struct, frozen=True):
     """A file that exists only in the router: an alias wheel, or the static metadata of a source that a recipe builds."""
 
     filename: str
@@ -19,8 +18,7 @@ class Synthetic:
     """The whole file; None when only its metadata is needed (planning)."""
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(Struct, frozen=True):
     """Where the candidates of one project come from.
 
     The page is the union of ``find_links`` places, ``indexes`` (each asked for the project), ``files`` and ``synthetic``, in that

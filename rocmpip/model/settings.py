@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from rocmpip.model.record import Struct, field
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Every value of ours. ``where`` tells for each field name where its value came from."""
 
     rocm: str = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
@@ -12,6 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.filenames import ENDINGS
 from rocmpip.model.packages import RequirementLine, normalise
+from rocmpip.model.record import Struct, field, replace
 from rocmpip.model.redact import redact
 from rocmpip.model.request import Request
 from rocmpip.model.rocm import cuda_label, rocm_of_label
@@ -20,8 +20,7 @@ from rocmpip.plan.markers import Markers
 _VCS = ("git+", "hg+", "svn+", "bzr+")
 
 
-@dataclass(frozen=True)
-class Direct:
+class Direct(Struct, frozen=True):
     """A requirement that names one file by URL or path: ``name`` and ``version`` are read from the file's name."""
 
     line: RequirementLine
@@ -30,8 +29,7 @@ class Direct:
     wheel: bool
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A request, sorted. Lines whose marker is false for the target are in ``off`` and nowhere else."""
 
     family: Mapping[str, SpecifierSet] = field(default_factory=dict)

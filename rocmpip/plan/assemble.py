@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from rocmpip.model.packages import File
 from rocmpip.model.plan import FamilyChoice, Plan, PlanItem
+from rocmpip.model.record import Struct, field
 from rocmpip.model.rocm import rocm_of_label
 from rocmpip.plan.markers import Markers
 from rocmpip.plan.requirements import Need, need
 
 
-@dataclass(frozen=True)
-class Resolved:
+class Resolved(Struct, frozen=True):
     """One package that the resolver wants installed."""
 
     name: str
@@ -30,8 +29,7 @@ class Resolved:
     """An sdist, which pip (or a recipe) builds."""
 
 
-@dataclass(frozen=True)
-class Installed:
+class Installed(Struct, frozen=True):
     """One installed distribution with its requirements."""
 
     name: str
@@ -41,8 +39,7 @@ class Installed:
     """Normalised."""
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What the assembly needs to know besides the resolution."""
 
     installed: Mapping[str, Installed]

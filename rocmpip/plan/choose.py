@@ -6,7 +6,6 @@ Pure, given ``Candidates``: the same pages give the same choice. The rules are i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -16,6 +15,7 @@ from rocmpip.catalogue.tables import Family
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.machine import Platform
 from rocmpip.model.plan import FamilyChoice, Tried
+from rocmpip.model.record import Struct, replace
 from rocmpip.model.redact import bare_url
 from rocmpip.model.rocm import RocmVersion
 from rocmpip.plan import family_told as told
@@ -31,8 +31,7 @@ from rocmpip.plan.tags import Tags, tags_for
 __all__ = ["Candidates", "choose_family"]
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """The end of a search: the offer, if there is one, and everything that was looked at."""
 
     offer: Offer | None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
+
+from rocmpip.model.record import Struct
 
 TRITON_NAMES = ("triton", "triton-rocm", "pytorch-triton-rocm", "pytorch-triton")
 """One import, several names: a bound on one of them bounds the family's own."""
@@ -27,8 +28,7 @@ class ConflictLike(Protocol):
     def message(self) -> str: ...
 
 
-@dataclass(frozen=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """The request on the torch family."""
 
     specs: Mapping[str, SpecifierSet]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -11,6 +10,7 @@ from packaging.version import InvalidVersion, Version
 from rocmpip.catalogue.tables import Family
 from rocmpip.model.errors import NoPlan
 from rocmpip.model.plan import FamilyChoice, Tried
+from rocmpip.model.record import replace
 from rocmpip.model.redact import bare_url
 from rocmpip.model.rocm import RocmVersion, rocm_of_label
 from rocmpip.plan.family_ask import clauses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from packaging.version import InvalidVersion, Version
 
@@ -11,6 +10,7 @@ from rocmpip.catalogue.catalogue import Catalogue
 from rocmpip.catalogue.tables import Family, Pairing
 from rocmpip.model.filenames import version_in
 from rocmpip.model.packages import Absent, Page
+from rocmpip.model.record import Struct, field
 from rocmpip.plan.family_ask import TRITON_NAMES, Ask, clauses, pinned
 from rocmpip.plan.family_pages import Pages
 from rocmpip.plan.family_shelf import Build, Shelf, shelve
@@ -21,8 +21,7 @@ PAIRED = ("torchvision", "torchaudio")
 _LOOSE_VISION = Version("0.29.1")
 
 
-@dataclass
-class Company:
+class Company(Struct):
     """The pins that go with a torch, or why a requested member cannot be had beside it."""
 
     pins: dict[str, str] = field(default_factory=dict)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
@@ -12,6 +11,7 @@ from rocmpip.catalogue.tables import Family
 from rocmpip.model.errors import NetworkError
 from rocmpip.model.machine import Platform
 from rocmpip.model.packages import Absent, Page
+from rocmpip.model.record import Struct, replace
 from rocmpip.model.rocm import RocmVersion
 from rocmpip.plan.family_ask import Ask, pinned
 from rocmpip.plan.family_kernels import driver_word, has_device_package, lacking, never
@@ -27,8 +27,7 @@ STAGES = (
 was not looked into."""
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """A torch of one index, with all that goes with it."""
 
     family: Family
@@ -44,8 +43,7 @@ class Offer:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Fallen:
+class Fallen(Struct, frozen=True):
     """Why an index has nothing."""
 
     family: Family
@@ -61,8 +59,7 @@ class Fallen:
     """The Pythons ("3.12", "3.14t") for which that torch has wheels on the target's platform."""
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(Struct, frozen=True):
     """Everything one choice is made from."""
 
     platform: Platform

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -12,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from rocmpip.model.filenames import is_wheel, version_in
 from rocmpip.model.packages import Absent, File, Page
+from rocmpip.model.record import Struct, field
 from rocmpip.model.rocm import RocmVersion, rocm_of_label
 from rocmpip.plan.tags import Tags, fits
 
@@ -19,8 +19,7 @@ from rocmpip.plan.tags import Tags, fits
 _EARLY_LABEL = re.compile(r"rocm[\d.]*\d(?:a|b|rc|\.?dev)\d", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Build:
+class Build(Struct, frozen=True):
     """One version of one member, with the file that fits best."""
 
     version: Version
@@ -42,8 +41,7 @@ class Build:
         return self.file.yanked is not None
 
 
-@dataclass
-class Shelf:
+class Shelf(Struct):
     """What one page has for one ROCm."""
 
     builds: list[Build] = field(default_factory=list)

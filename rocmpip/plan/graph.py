@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from functools import cached_property
+
+from rocmpip.model.record import Struct
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(Struct, frozen=True):
     """One package. ``origins`` are the places where the user asked for it; empty for what others pull in."""
 
     name: str
@@ -18,20 +19,20 @@ class Node:
     because: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Struct, frozen=True, dict=True):
     nodes: Mapping[str, Node]
     kind: str = "resolution"
     """resolution, lock, environment."""
-    parents: Mapping[str, tuple[str, ...]] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def parents(self) -> Mapping[str, tuple[str, ...]]:
+        """Name → who needs it, sorted."""
         found: dict[str, list[str]] = {}
         for node in self.nodes.values():
             for name, _ in node.needs:
                 if name in self.nodes:
                     found.setdefault(name, []).append(node.name)
-        object.__setattr__(self, "parents", {name: tuple(sorted(set(by))) for name, by in found.items()})
+        return {name: tuple(sorted(set(by))) for name, by in found.items()}
 
     def roots(self) -> tuple[str, ...]:
         """What the user asked for; in an environment, what nothing else requires. Cycles without a way in count by their first name."""

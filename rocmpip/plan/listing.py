@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol, overload
 
 from rocmpip.model.packages import File, RequirementLine
+from rocmpip.model.record import Struct, field, replace
 from rocmpip.plan.versions import Release, release, spec
 
 
@@ -24,8 +25,7 @@ class Row(Protocol):
     def yanked(self) -> str | bool | None: ...
 
 
-@dataclass(frozen=True)
-class Metadata:
+class Metadata(Struct, frozen=True):
     """What resolution reads of a distribution's core metadata."""
 
     requires_dist: tuple[str, ...] = ()
@@ -122,8 +122,7 @@ def as_file(row: Row) -> File:
     return made
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Struct, frozen=True, dict=True):
     """What makes a file fit a target. All names are normalised.
 
     ``tags`` maps ``cp312-cp312-manylinux_2_28_x86_64`` to its rank, 0 the best.
@@ -142,9 +141,19 @@ class Rules:
     forgot to say ``<3.11`` fits it no better than the newer one that did. What cannot be read fits nothing."""
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Name → the ``sha256:…`` texts that its files must have one of (hash mode)."""
-    ranks: dict[str, int | None] = field(default_factory=dict, compare=False, repr=False)
-    pythons: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
-    stretched: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def ranks(self) -> dict[str, int | None]:
+        """What ``rank`` has found so far."""
+        return {}
+
+    @cached_property
+    def pythons(self) -> dict[str, bool]:
+        return {}
+
+    @cached_property
+    def stretched(self) -> dict[str, bool]:
+        return {}
 
     @classmethod
     def for_target(cls, tags: Iterable[str], python: str, **more: Any) -> Rules:

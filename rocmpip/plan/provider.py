@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from resolvelib import AbstractProvider, BaseReporter
 from resolvelib.resolvers.exceptions import RequirementsConflicted
 from resolvelib.resolvers.resolution import Resolution as _Resolution
 
+from rocmpip.model.record import Struct, field
 from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules, Unusable
 from rocmpip.plan.markers import Markers
 from rocmpip.plan.requirements import Need, need
@@ -56,8 +56,7 @@ class Choice:
         return f"{self.name}{extras} {self.candidate.version}"
 
 
-@dataclass
-class Policy:
+class Policy(Struct):
     """What the provider holds against candidates, beside the needs."""
 
     rules: Rules
@@ -174,21 +173,21 @@ class Provider(AbstractProvider[Need, Choice, str]):
     def _matches(self, name: str, needs: Sequence[Need], refused: set[Choice]) -> Iterator[Choice]:
         policy = self.policy
         if reason := policy.forbidden(name):
-            choice = self._choice(self._forbid(name, reason), self._extras(name, needs))
+            choice = self.choice(self.forbid(name, reason), self._extras(name, needs))
             if choice not in refused:
                 yield choice
             return
         constraints = policy.constraints.get(name, ())
         url = next((one for one in (*needs, *constraints) if one.url), None)
         if url is not None:
-            candidate = self._direct_candidate(url)
+            candidate = self.direct_candidate(url)
             if all(self._meets(one, candidate) for one in (*needs, *constraints)):
-                choice = self._choice(candidate, self._extras(name, needs))
+                choice = self.choice(candidate, self._extras(name, needs))
                 if choice not in refused:
                     yield choice
             return
-        for candidate in self._fitting(name, [one.spec for one in (*needs, *constraints) if one.spec.text], needs):
-            choice = self._choice(candidate, self._extras(name, needs))
+        for candidate in self.fitting(name, [one.spec for one in (*needs, *constraints) if one.spec.text], needs):
+            choice = self.choice(candidate, self._extras(name, needs))
             if choice not in refused:
                 yield choice
 
@@ -197,7 +196,7 @@ class Provider(AbstractProvider[Need, Choice, str]):
         added = self.policy.extra_extras.get(name, ())
         return frozenset(added).union(*(one.extras for one in needs))
 
-    def _fitting(self, name: str, specs: Sequence[Any], needs: Sequence[Need]) -> Iterator[Candidate]:
+    def fitting(self, name: str, specs: Sequence[Any], needs: Sequence[Need]) -> Iterator[Candidate]:
         """Candidates that all specifiers hold, in the order they should be tried."""
         policy = self.policy
         listing = self.source.candidates(name)
@@ -246,20 +245,20 @@ class Provider(AbstractProvider[Need, Choice, str]):
             return wanted.url == candidate.url
         return wanted.spec.contains(candidate.version)
 
-    def _choice(self, candidate: Candidate, extras: frozenset[str]) -> Choice:
+    def choice(self, candidate: Candidate, extras: frozenset[str]) -> Choice:
         key = id(candidate), extras
         known = self._choices.get(key)
         if known is None:
             known = self._choices[key] = Choice(candidate, extras)
         return known
 
-    def _direct_candidate(self, wanted: Need) -> Candidate:
+    def direct_candidate(self, wanted: Need) -> Candidate:
         known = self._direct.get(wanted.url)
         if known is None:
             known = self._direct[wanted.url] = self.source.direct(wanted)
         return known
 
-    def _forbid(self, name: str, reason: str) -> Candidate:
+    def forbid(self, name: str, reason: str) -> Candidate:
         known = self._forbidden.get(name)
         if known is None:
             known = self._forbidden[name] = Candidate(

@@ -7,13 +7,13 @@ asks is answered in ``provider``, and a failure is put into words in ``resolve_e
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep
 
 from rocmpip.model.errors import InputError, NoPlan
 from rocmpip.model.packages import File, RequirementLine, normalise
+from rocmpip.model.record import Struct, field, replace
 from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules, with_hashes
 from rocmpip.plan.markers import Markers
 from rocmpip.plan.provider import Choice, Policy, Provider, Search, Source
@@ -23,8 +23,7 @@ from rocmpip.plan.versions import spec
 MAX_ROUNDS = 50_000
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Struct, frozen=True):
     """How to choose among candidates. Names are normalised.
 
     The defaults are uv's reading of the rules: pre-releases after all final releases, yanked versions where a direct
@@ -45,8 +44,7 @@ class Options:
     max_rounds: int = MAX_ROUNDS
 
 
-@dataclass(frozen=True)
-class FamilyOption:
+class FamilyOption(Struct, frozen=True):
     """One ROCm family that the torch family may come from. Options are tried in order until one can satisfy the set."""
 
     label: str
@@ -60,8 +58,7 @@ class FamilyOption:
     because: str = ""
 
 
-@dataclass(frozen=True)
-class Parent:
+class Parent(Struct, frozen=True):
     """Who asked for a package: the ``name`` of a pin ("" for the user's own line) and the requirement as written."""
 
     name: str
@@ -70,8 +67,7 @@ class Parent:
     """"command line", "requirements.txt:3": where a direct requirement stood."""
 
 
-@dataclass(frozen=True)
-class Pin:
+class Pin(Struct, frozen=True):
     """One package of the answer."""
 
     name: str
@@ -90,8 +86,7 @@ class Pin:
         return self.candidate.file
 
 
-@dataclass(frozen=True)
-class Resolution:
+class Resolution(Struct, frozen=True):
     """``pins`` by normalised name, sorted. ``family`` is the label of the option that was used, or ""."""
 
     pins: dict[str, Pin]

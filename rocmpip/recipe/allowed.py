@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from rocmpip.model import toml
+from rocmpip.model.record import Struct
 
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,99}", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Allowed:
+class Allowed(Struct, frozen=True):
     """The allow-lists of ``data/allowed.toml``."""
 
     common: frozenset[str]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rocmpip.model.packages import normalise
 from rocmpip.model.recipe import Conflict, MappedName, ReadyWheels, RecipeContext, Release, ResolvedRecipe, Source
+from rocmpip.model.record import Struct, field, replace
 from rocmpip.recipe.clashes import backend_asked, releases_of, torch_conflicts_of
 from rocmpip.recipe.decode import decode, recipe_name
 from rocmpip.recipe.faults import Faults
@@ -30,8 +30,7 @@ def shipped_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "recipes"
 
 
-@dataclass(frozen=True)
-class RecipeBook:
+class RecipeBook(Struct, frozen=True):
     """All recipes, the highest layer's for each name. ``skipped`` tells folders that do not count, and why."""
 
     recipes: Mapping[str, Recipe] = field(default_factory=dict)

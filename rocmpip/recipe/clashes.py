@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from packaging.version import Version
 
 from rocmpip.model.errors import Refused
 from rocmpip.model.recipe import Conflict, RecipeContext, Release, Source
+from rocmpip.model.record import replace
 from rocmpip.recipe.merge import clause_text
 from rocmpip.recipe.schema import Backend, Clash, Recipe, When
 from rocmpip.recipe.when import Match, match, version_matches, without_torch

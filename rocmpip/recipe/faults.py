@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from rocmpip.model.errors import BadConfiguration
+from rocmpip.model.record import Struct, field
 from rocmpip.model.redact import redact
 
 MOST_TOLD = 100
@@ -30,8 +30,7 @@ def key_path(*parts: str | int) -> str:
     return text
 
 
-@dataclass
-class Faults:
+class Faults(Struct):
     """A list that grows while files are read; ``raise_if_any`` ends it."""
 
     lines: list[str] = field(default_factory=list)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from rocmpip.model.recipe import ReadyWheels, SystemNeed
+from rocmpip.model.record import Struct, field, replace
 from rocmpip.recipe.schema import Clause, Recipe, Setting, When
 
 T = TypeVar("T")
@@ -19,8 +19,7 @@ def clause_text(recipe: Recipe, where: str, when: When) -> str:
     return f"{place} ({when})" if str(when) else place
 
 
-@dataclass
-class Merge:
+class Merge(Struct):
     """Clauses laid over each other; later ones win. Keys are in the order of their first mention."""
 
     env: dict[str, tuple[Setting, str]] = field(default_factory=dict)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rocmpip.model.recipe import RecipeContext
+from rocmpip.model.record import Struct
 
 SEPARATORS = (";", ",", " ")
 MEANINGS: Mapping[str, str] = {
@@ -64,8 +64,7 @@ class SeveralTargets(Exception):
     """A value can take one target GPU and there are several."""
 
 
-@dataclass(frozen=True)
-class Filled:
+class Filled(Struct, frozen=True):
     """``text`` filled for this machine; ``stable`` with OF_THE_MACHINE left open; ``missing`` names what is not known."""
 
     text: str

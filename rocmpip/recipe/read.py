@@ -6,11 +6,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rocmpip.model import toml
+from rocmpip.model.record import Struct, field
 from rocmpip.recipe.faults import Faults
 
 LARGEST = 256 * 1024
@@ -21,8 +21,7 @@ MOST_FILES = 2000
 """Recipe files of one folder."""
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(Struct, frozen=True):
     """One file's bytes as they were read once: what is checked is what is used."""
 
     path: Path
@@ -34,8 +33,7 @@ class Text:
         return hashlib.sha256(self.content).hexdigest()
 
 
-@dataclass(frozen=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """The recipe files of one layer's folder (or one file), read once."""
 
     path: Path

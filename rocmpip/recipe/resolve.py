@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from packaging.requirements import Requirement
 
 from rocmpip.model.errors import Refused
 from rocmpip.model.recipe import Explained, ReadyWheels, RecipeContext, ResolvedRecipe, Source, Value, Verify
+from rocmpip.model.record import Struct, field, replace
 from rocmpip.recipe.clashes import Chain, choose_backend, conflicts_of, refuse_backend, release_for, releases_of
 from rocmpip.recipe.merge import Merge, clause_text
 from rocmpip.recipe.placeholders import EmptyTargets, SeveralTargets, fill, table
@@ -51,8 +51,7 @@ def _filled_wheels(merge: Merge, values: dict[str, str], gfx: tuple[str, ...]) -
     return tuple(found)
 
 
-@dataclass
-class _Filler:
+class _Filler(Struct):
     """Fills the templates of one resolution, and writes down what each value is and where it came from."""
 
     name: str

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from rocmpip.model.recipe import ReadyWheels, Release, Source, SystemNeed
+from rocmpip.model.record import Struct, field
 
 SCHEMA = 1
 """The number in ``schema = 1``. A file with a higher one was written for a newer rocmpip."""
 
 
-@dataclass(frozen=True)
-class When:
+class When(Struct, frozen=True):
     """Conditions; all that are given must hold. Specifiers are PEP 440 text, ``rocm`` compares numbers."""
 
     version: str = ""
@@ -38,8 +37,7 @@ class When:
         return ", ".join(words)
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One variable or config setting: ``value`` is a template."""
 
     key: str
@@ -48,8 +46,7 @@ class Setting:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Clause:
+class Clause(Struct, frozen=True):
     """What one clause (the file's own tables, or one ``[[when]]``) says. ``None`` and empty mean it says nothing."""
 
     where: str
@@ -76,8 +73,7 @@ class Clause:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Backend:
+class Backend(Struct, frozen=True):
     """One back end of a package. The first whose ``when`` holds is taken, unless the user names one."""
 
     name: str
@@ -88,8 +84,7 @@ class Backend:
     """Exported variables by which people choose this back end already: all equal means it is asked for."""
 
 
-@dataclass(frozen=True)
-class Clash:
+class Clash(Struct, frozen=True):
     """One ``[[conflict]]``, or ``[refuse]`` (kind refuse)."""
 
     message: str
@@ -100,8 +95,7 @@ class Clash:
     where: str = ""
 
 
-@dataclass(frozen=True)
-class CudaName:
+class CudaName(Struct, frozen=True):
     """CUDA requirements (``cupy-cuda12x``, ``jax[cuda12]``) and what they mean on ROCm."""
 
     names: tuple[str, ...]
@@ -112,8 +106,7 @@ class CudaName:
     where: str = ""
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """One decoded file."""
 
     name: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import Enum
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -17,6 +16,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from rocmpip.model.recipe import RecipeContext
+from rocmpip.model.record import replace
 from rocmpip.model.rocm import RocmVersion
 from rocmpip.recipe.schema import When
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from hashlib import sha256
 
 from rocmpip.model.filenames import is_wheel
 from rocmpip.model.packages import File
+from rocmpip.model.record import replace
 from rocmpip.model.routing import Synthetic
 from rocmpip.router.alias import hollow_wheel
 from rocmpip.router.loopback import NOT_FOUND, Question, Reply

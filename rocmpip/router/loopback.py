@@ -11,8 +11,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
+from rocmpip.model.record import Struct, field
 from rocmpip.router.peer import can_tell, peer_uid
 
 _HEAD_BYTES = 16 * 1024
@@ -30,8 +30,7 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Struct, frozen=True):
     """One request. Header names are lower-case."""
 
     method: str
@@ -39,8 +38,7 @@ class Question:
     headers: dict[str, str]
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """``stream`` sends a body of ``length`` bytes (None: until the connection ends) instead of ``body``."""
 
     status: int

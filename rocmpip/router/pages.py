@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import TypeVar
 
-import msgspec
-
 from rocmpip.model.filenames import belongs
 from rocmpip.model.packages import Absent, File
+from rocmpip.model.record import Struct, msgspec
 from rocmpip.model.routing import Route
 from rocmpip.router.upstream import Upstream
 
@@ -20,8 +18,7 @@ HTML_TYPE = "application/vnd.pypi.simple.v1+html"
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One candidate: the file, and the link and metadata mark it gets on our page."""
 
     file: File

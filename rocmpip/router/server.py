@@ -8,16 +8,14 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
 from urllib.parse import unquote
 
-import msgspec
-
 from rocmpip.model.errors import InternalError, RocmpipError, UsageError
 from rocmpip.model.once import Once
 from rocmpip.model.packages import File, normalise
+from rocmpip.model.record import Struct, msgspec
 from rocmpip.model.routing import Route
 from rocmpip.router.files import Files
 from rocmpip.router.loopback import NOT_FOUND, Question, Reply, Server
@@ -28,8 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?\Z")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,}\Z")
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What the router did with one name. pip's own words cannot tell these apart: an empty page, a 404 and an error look alike."""
 
     name: str
@@ -43,8 +40,7 @@ class Asked:
     """Indexes that had nothing, with the reason."""
 
 
-@dataclass(frozen=True)
-class _Answer:
+class _Answer(Struct, frozen=True, dict=True):
     record: Asked
     entries: tuple[Entry, ...] = ()
 

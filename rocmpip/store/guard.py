@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rocmpip.argv.config import parse_pip_config
 from rocmpip.model.errors import InputError
+from rocmpip.model.record import Struct
 
 CONSTRAINTS = "rocmpip-guard.txt"
 BEGIN, END = "# >>> rocmpip guard", "# <<< rocmpip guard"
@@ -27,8 +27,7 @@ _OPTION = re.compile(r"^\s*([^=:\s][^=:]*?)\s*[=:]\s*(.*)$")
 _LARGEST = 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(Struct, frozen=True):
     """The guard's places in one environment."""
 
     prefix: Path

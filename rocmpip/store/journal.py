@@ -14,11 +14,11 @@ import secrets
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rocmpip.model.errors import InputError, Refused
+from rocmpip.model.record import replace
 from rocmpip.store.journal_entry import SCHEMA, Entry, decode, encode, entries_of, record_of
 from rocmpip.store.journal_file import FILE, OLDER
 from rocmpip.store.journal_text import alike, kept_variables, tidy, words_of

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from rocmpip.model.record import Struct, field, replace
 
 SCHEMA = 1
 ID = re.compile(r"[0-9a-f]{8}")
@@ -29,8 +30,7 @@ _TEXTS = (
 _LISTS = ("gfx", "fix")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A failure, and what became of it. Texts hold no credentials and no home folders."""
 
     id: str

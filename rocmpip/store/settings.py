@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rocmpip.model import toml
 from rocmpip.model.errors import BadConfiguration, UsageError
+from rocmpip.model.record import replace
 from rocmpip.model.settings import Settings
 from rocmpip.store.settings_table import BY_KEY, ROWS, read_value
 

@@ -6,10 +6,10 @@ One row a field of ``Settings``; a test holds them together. The reference page 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from rocmpip.model.gfx import parse_gfx
+from rocmpip.model.record import Struct
 from rocmpip.model.redact import redact
 from rocmpip.model.rocm import parse_rocm
 
@@ -18,8 +18,7 @@ NONE = "none"
 TRUE, FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One setting. ``kind``: text, rocm, gfx, url, path, paths, program, whole, switch, or choice (one of ``choices``)."""
 
     key: str

@@ -7,8 +7,9 @@ import re
 import shlex
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from rocmpip.model.record import Struct
 
 MARK = "# rocmpip shim: `rocmpip shim remove` takes it away"
 KEPT = ".before-rocmpip"
@@ -38,8 +39,7 @@ export ROCMPIP_PYTHON="${{ROCMPIP_PYTHON:-python{version}}}"
 """
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """An executable named pip, pip3 or pipX.Y."""
 
     path: str

@@ -13,11 +13,11 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocmpip.model import toml
 from rocmpip.model.errors import Refused
+from rocmpip.model.record import Struct, field
 
 SCHEMA = 1
 FILE = "trust.json"
@@ -55,8 +55,7 @@ def project_digest(pyproject: Path) -> str:
     return hashlib.sha256(json.dumps(table, sort_keys=True, default=str).encode()).hexdigest()
 
 
-@dataclass(frozen=True)
-class Trusted:
+class Trusted(Struct, frozen=True):
     """What ``trust.json`` holds. ``broken`` says why it counts for nothing."""
 
     folders: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

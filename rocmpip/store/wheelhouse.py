@@ -8,20 +8,17 @@ the writer. ROOT is ``wheelhouse`` in rocmpip's state folder, not in a cache: a 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import fcntl
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-
-import msgspec
 
 from rocmpip.model.errors import CheckFailed
 from rocmpip.model.provenance import Provenance, stale_because
+from rocmpip.model.record import Struct, msgspec
 from rocmpip.store.wheelhouse_entry import ENTRY, NAME, SCHEMA, StoredWheel, changed, fingerprint, read_entry
 from rocmpip.store.wheelhouse_files import copy_file, refuse_unsafe, refuse_unsafe_parents, sync_folder
 
@@ -30,8 +27,7 @@ __all__ = ["ENTRY", "Fault", "StoredWheel", "Wheelhouse", "fingerprint"]
 _LEFTOVER_AGE = 6 * 3600.0
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """One thing that ``verify`` found."""
 
     path: str
@@ -133,7 +129,7 @@ class Wheelhouse:
 
         A sound wheel that stands there already stays (another process may be installing it by its hash) unless ``replace``.
         """
-        provenance = dataclasses.replace(provenance, code_objects=code_objects or provenance.code_objects)
+        provenance = msgspec.structs.replace(provenance, code_objects=code_objects or provenance.code_objects)
         name = provenance.inputs.name
         if not NAME.fullmatch(name) or provenance.fingerprint != fingerprint(provenance.inputs):
             raise CheckFailed(f"{wheel.name} does not go into the wheelhouse", why="its record does not match its fingerprint")

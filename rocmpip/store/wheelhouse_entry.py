@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from rocmpip.model.packages import File
 from rocmpip.model.provenance import FingerprintInputs, Provenance, from_json
+from rocmpip.model.record import Struct, asdict, msgspec
 from rocmpip.store.wheelhouse_files import refuse_unsafe, sha256_of
 
 ENTRY = "entry.json"
@@ -29,8 +27,7 @@ def fingerprint(inputs: FingerprintInputs) -> str:
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
-@dataclass(frozen=True)
-class StoredWheel:
+class StoredWheel(Struct, frozen=True):
     """One wheel of the wheelhouse. ``path`` is absolute; ``created`` is seconds since the epoch, ``seconds`` the build's."""
 
     fingerprint: str

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from rocmpip.elf import ElfError, covers, examine_wheel, read_wheel
 from rocmpip.model.errors import CheckFailed, InputError, UsageError
 from rocmpip.model.provenance import Provenance, from_json
+from rocmpip.model.record import Struct, msgspec
 from rocmpip.store.wheelhouse import StoredWheel, Wheelhouse
 from rocmpip.store.wheelhouse_files import copy_file, sha256_of
 
@@ -25,8 +23,7 @@ _SCHEMA = 1
 _LIMIT = 64 << 20
 
 
-@dataclass(frozen=True)
-class Exported:
+class Exported(Struct, frozen=True):
     """What went out, and what fits too but has the same file name as a better one."""
 
     wheels: tuple[StoredWheel, ...]
@@ -34,8 +31,7 @@ class Exported:
     folder: Path
 
 
-@dataclass(frozen=True)
-class Imported:
+class Imported(Struct, frozen=True):
     wheels: tuple[StoredWheel, ...]
     refused: tuple[tuple[str, str], ...]
     """(file name, why)."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
 from typing import Protocol
 
 from rocmpip.model.machine import TargetEnv
+from rocmpip.model.record import Struct
 
 _KIND = "target"
 
@@ -24,8 +24,7 @@ class Blobs(Protocol):
     def put(self, kind: str, key: str, data: bytes) -> None: ...
 
 
-@dataclass(frozen=True)
-class TargetFacts:
+class TargetFacts(Struct, frozen=True):
     """PEP 508 marker variables (without ``extra``), and wheel tags, best first."""
 
     markers: dict[str, str]

@@ -6,10 +6,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from rocmpip.model.errors import InputError
+from rocmpip.model.record import Struct
 
 SECONDS = 30
 """How long an interpreter may take to answer: network file systems are slow on the first start."""
@@ -33,8 +33,7 @@ print("\\n{_MARK}" + json.dumps({{
 """
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What an interpreter says of itself. ``visible``: its site-packages folders in search order."""
 
     executable: str

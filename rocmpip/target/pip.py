@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
 from rocmpip.model.errors import InputError, Refused
 from rocmpip.model.machine import TargetEnv
+from rocmpip.model.record import Struct, field
 from rocmpip.model.regular import regular
 from rocmpip.target.become import our_pip_runner, pip_here, pip_there
 from rocmpip.target.installed import installed
@@ -19,8 +19,7 @@ OLDEST = (23, 0)
 """The oldest pip that is used for our installs: older ones do not take the router's metadata."""
 
 
-@dataclass(frozen=True)
-class PipCommand:
+class PipCommand(Struct, frozen=True):
     """How to start pip for a target: ``[*argv, "install", …]`` with ``env`` added to the environment."""
 
     argv: tuple[str, ...]

@@ -9,11 +9,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from rocmpip.model.errors import InputError, Interrupted
+from rocmpip.model.record import Struct
 from rocmpip.model.request import IndexOptions
 from rocmpip.target.pip import PipCommand
 from rocmpip.target.ready import WATCHED, ReadyPip
@@ -22,8 +22,7 @@ _SECONDS_TO_END = 10.0
 """How long pip may take to end after SIGTERM before it is killed."""
 
 
-@dataclass(frozen=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """A pip that ran with its output kept."""
 
     code: int

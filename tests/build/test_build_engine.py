@@ -10,10 +10,10 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rocmpip.build.engine import build
 from rocmpip.build.job import BuildJob, Progress

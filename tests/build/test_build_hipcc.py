@@ -8,10 +8,10 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rocmpip.app.build_package import Made, Package, Toolbox, build_package
 from rocmpip.elf import code_objects, examine_wheel, needed

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from rocmpip.app.build_package import Package, Toolbox, fingerprint_inputs
 from rocmpip.model.machine import Platform, TargetEnv
@@ -50,12 +50,12 @@ def build(tmp_path: Path) -> tuple[Package, Toolbox]:
 def other_source(package: Package, tools: Toolbox, folder: Path) -> tuple[Package, Toolbox]:
     path = folder / "other.tar.gz"
     path.write_bytes(b"sourcf")
-    return dataclasses.replace(package, source=path), tools
+    return structs.replace(package, source=path), tools
 
 
 def recipe_with(**changes: object) -> Change:
     return lambda package, tools, folder: (
-        dataclasses.replace(package, recipe=dataclasses.replace(package.recipe, **changes)),  # type: ignore[arg-type]
+        structs.replace(package, recipe=structs.replace(package.recipe, **changes)),  # type: ignore[arg-type]
         tools,
     )
 
@@ -63,28 +63,28 @@ def recipe_with(**changes: object) -> Change:
 def platform_with(**changes: object) -> Change:
     return lambda package, tools, folder: (
         package,
-        dataclasses.replace(tools, platform=dataclasses.replace(tools.platform, **changes)),  # type: ignore[arg-type]
+        structs.replace(tools, platform=structs.replace(tools.platform, **changes)),  # type: ignore[arg-type]
     )
 
 
 def tools_with(**changes: object) -> Change:
-    return lambda package, tools, folder: (package, dataclasses.replace(tools, **changes))  # type: ignore[arg-type]
+    return lambda package, tools, folder: (package, structs.replace(tools, **changes))  # type: ignore[arg-type]
 
 
 def other_python(package: Package, tools: Toolbox, folder: Path) -> tuple[Package, Toolbox]:
-    return package, dataclasses.replace(tools, target=dataclasses.replace(tools.target, version="3.14.0"))
+    return package, structs.replace(tools, target=structs.replace(tools.target, version="3.14.0"))
 
 
 def other_compiler(package: Package, tools: Toolbox, folder: Path) -> tuple[Package, Toolbox]:
-    return package, dataclasses.replace(tools, user_env=compiler(folder / "two", "6.4.2"))
+    return package, structs.replace(tools, user_env=compiler(folder / "two", "6.4.2"))
 
 
 CHANGES: dict[str, Change] = {
     "name": lambda package, tools, folder: (
-        dataclasses.replace(package, name="kernel"),
-        dataclasses.replace(tools, settings={"kernel": ("--build-option=-O2",)}),
+        structs.replace(package, name="kernel"),
+        structs.replace(tools, settings={"kernel": ("--build-option=-O2",)}),
     ),
-    "version": lambda package, tools, folder: (dataclasses.replace(package, version="1.0.1"), tools),
+    "version": lambda package, tools, folder: (structs.replace(package, version="1.0.1"), tools),
     "source": other_source,
     "recipe": recipe_with(digest="d2"),
     "backend": recipe_with(backend="triton"),
@@ -100,14 +100,14 @@ ELSEWHERE = {"platform", "env"}
 
 
 def test_every_input_is_here() -> None:
-    assert set(CHANGES) | ELSEWHERE == {field.name for field in dataclasses.fields(FingerprintInputs)}
+    assert set(CHANGES) | ELSEWHERE == {field.name for field in structs.fields(FingerprintInputs)}
 
 
 @pytest.mark.parametrize("field", CHANGES)
 def test_each_alone(field: str, build: tuple[Package, Toolbox], tmp_path: Path) -> None:
     before = fingerprint_inputs(*build)
     now = fingerprint_inputs(*CHANGES[field](*build, tmp_path))
-    changed = {one.name for one in dataclasses.fields(before) if getattr(before, one.name) != getattr(now, one.name)}
+    changed = {one.name for one in structs.fields(before) if getattr(before, one.name) != getattr(now, one.name)}
     assert changed == {field}
     assert fingerprint(now) != fingerprint(before)
     assert fingerprint(fingerprint_inputs(*build)) == fingerprint(before)
@@ -117,16 +117,16 @@ def test_the_users_word_for_a_recipes_variable(build: tuple[Package, Toolbox]) -
     from rocmpip.model.recipe import Value
 
     package, tools = build
-    package = dataclasses.replace(
+    package = structs.replace(
         package,
-        recipe=dataclasses.replace(
+        recipe=structs.replace(
             package.recipe, env=(Value("KERNELS_OPT", "1", "c"), Value("KERNELS_GPU", "1", "c", force=True))
         ),
     )
     before = fingerprint_inputs(package, tools)
-    mine = dataclasses.replace(tools, user_env={**tools.user_env, "KERNELS_OPT": "2"})
+    mine = structs.replace(tools, user_env={**tools.user_env, "KERNELS_OPT": "2"})
     assert fingerprint(fingerprint_inputs(package, mine)) != fingerprint(before)
-    forced = dataclasses.replace(tools, user_env={**tools.user_env, "KERNELS_GPU": "2", "UNRELATED": "x"})
+    forced = structs.replace(tools, user_env={**tools.user_env, "KERNELS_GPU": "2", "UNRELATED": "x"})
     assert fingerprint_inputs(package, forced) == before
 
 

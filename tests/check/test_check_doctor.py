@@ -417,7 +417,7 @@ def test_a_driver_that_offers_no_gpu(place: tuple[Path, Path]) -> None:
 def test_an_interpreter_that_is_no_environment(place: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, venv = place
     root = healthy(folder / "root")
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from rocmpip.app import doctor
     from rocmpip.check import environment as room

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from rocmpip.app import verify as conductor
 from rocmpip.check.dynamic import environment, import_names
@@ -153,8 +153,8 @@ def test_a_gpu_that_torch_does_not_see(python: Path) -> None:
 def test_the_gpu_that_torch_does_not_see_is_a_finding(python: Path, env: dict[str, str]) -> None:
     fake_torch.install(site(python))
     look = conductor.look_at((), env={**env, "FAKE_TORCH": "blind"}, gfx=("gfx942",), python=str(python), cwd="/")
-    seen = dataclasses.replace(look.platform, gpus=(Gpu(gfx="gfx942"),))
-    here = dataclasses.replace(look, platform=seen, tree=Tree())
+    seen = structs.replace(look.platform, gpus=(Gpu(gfx="gfx942"),))
+    here = structs.replace(look, platform=seen, tree=Tree())
     found = conductor.verify(here, run=True, time_limit=60)
     (one,) = found.faults
     assert (one.kind, one.level, one.fix) == ("no-device", "fault", ("rocmpip doctor",))

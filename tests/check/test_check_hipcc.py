@@ -38,7 +38,7 @@ def test_a_gpu_that_it_does_not_know(env: dict[str, str]) -> None:
 
 
 def test_a_compiler_that_hangs(env: dict[str, str]) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from rocmpip.app import doctor
     from rocmpip.check import tools

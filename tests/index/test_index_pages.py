@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rocmpip.index.client import Client
 from rocmpip.model.errors import NetworkError
@@ -253,7 +254,7 @@ def test_find_links_of_every_shape(site: Site, tmp_path: Path, make_client: Make
     client = make_client()
     (one,) = client.find_links(str(tmp_path))
     assert (one.filename, one.size, one.url) == ("six-1.zip", 3, (tmp_path / "six-1.zip").as_uri())
-    assert client.find_links(tmp_path.as_uri()) == (File(**{**vars(one), "index": tmp_path.as_uri()}),)
+    assert client.find_links(tmp_path.as_uri()) == (replace(one, index=tmp_path.as_uri()),)
     assert [file.url for file in client.find_links(str(tmp_path / "links.html"))] == [
         (tmp_path / "seven-1-py3-none-any.whl").as_uri(),
         "https://h.example/six-2.zip",

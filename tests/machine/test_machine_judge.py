@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rocmpip.machine.judge import judge, read_gfx, read_rocm
 from rocmpip.machine.override import claimed_gfx, override_notes

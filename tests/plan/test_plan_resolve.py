@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from resolve_world import TAGS, World, pins, solve
 
 from rocmpip.model.errors import InputError, NoPlan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from rocmpip.model.errors import BadConfiguration, UsageError
 from rocmpip.model.settings import Settings
@@ -50,7 +50,7 @@ def write(path: Path, text: str) -> None:
 
 
 def test_table_and_dataclass_have_the_same_fields() -> None:
-    fields = {field.name for field in dataclasses.fields(Settings)} - {"where", "notes"}
+    fields = {field.name for field in structs.fields(Settings)} - {"where", "notes"}
     assert fields == set(BY_KEY)
     assert all(row.help.endswith(".") or row.help.endswith(")") for row in ROWS)
 

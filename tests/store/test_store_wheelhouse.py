@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import multiprocessing
 import os
@@ -14,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from rocmpip.model.errors import CheckFailed, Refused
 from rocmpip.model.provenance import FingerprintInputs, Provenance, from_json, stale_because
@@ -38,7 +38,7 @@ FILENAME = "flash_attn-2.8.3.post2-cp312-cp312-linux_x86_64.whl"
 
 
 def record(**changes: object) -> Provenance:
-    inputs = dataclasses.replace(INPUTS, **changes)  # type: ignore[arg-type]
+    inputs = structs.replace(INPUTS, **changes)  # type: ignore[arg-type]
     return Provenance(fingerprint(inputs), inputs, rocmpip="0.1", recipe="flash-attn (shipped)", runtime={"A": "1"})
 
 
@@ -74,14 +74,14 @@ OTHER = {
 
 
 def test_every_input_has_its_own_case() -> None:
-    assert set(OTHER) == {field.name for field in dataclasses.fields(FingerprintInputs)}
+    assert set(OTHER) == {field.name for field in structs.fields(FingerprintInputs)}
 
 
 @pytest.mark.parametrize("field", OTHER)
 def test_each_input_alone_changes_the_fingerprint(field: str, house: Wheelhouse, tmp_path: Path) -> None:
     """Whatever differs, the wheel that was built before is not found; the first asked again is."""
     house.put(a_wheel(tmp_path), record())
-    changed = dataclasses.replace(INPUTS, **{field: OTHER[field]})  # type: ignore[arg-type]
+    changed = structs.replace(INPUTS, **{field: OTHER[field]})  # type: ignore[arg-type]
     assert fingerprint(changed) != fingerprint(INPUTS)
     assert house.find(fingerprint(changed)) is None
     found = house.find(fingerprint(INPUTS))
@@ -90,12 +90,12 @@ def test_each_input_alone_changes_the_fingerprint(field: str, house: Wheelhouse,
 
 def test_only_the_local_label_of_torch_differs() -> None:
     """pip and uv hand back the wheel built against another ROCm's torch; we do not."""
-    one, two = (dataclasses.replace(INPUTS, torch=f"2.9.1+{label}") for label in ("rocm6.4", "cpu"))
+    one, two = (structs.replace(INPUTS, torch=f"2.9.1+{label}") for label in ("rocm6.4", "cpu"))
     assert fingerprint(one) != fingerprint(two)
 
 
 def test_the_order_of_gpus_does_not_count() -> None:
-    turned = dataclasses.replace(INPUTS, gfx=("gfx942", "gfx90a", "gfx942"))
+    turned = structs.replace(INPUTS, gfx=("gfx942", "gfx90a", "gfx942"))
     assert fingerprint(turned) == fingerprint(INPUTS)
 
 
@@ -104,7 +104,7 @@ def test_fingerprints_are_stable_across_versions() -> None:
     empty = FingerprintInputs("a", "1", "", "", (), "")
     assert fingerprint(empty) == fingerprint(FingerprintInputs("a", "1", "", "", (), ""))
     assert len(fingerprint(empty)) == 64 and set(fingerprint(empty)) <= set("0123456789abcdef")
-    assert fingerprint(dataclasses.replace(empty, gfx=("x",))) != fingerprint(dataclasses.replace(empty, rocm="x"))
+    assert fingerprint(structs.replace(empty, gfx=("x",))) != fingerprint(structs.replace(empty, rocm="x"))
 
 
 # ---- storing and finding
@@ -188,7 +188,7 @@ def test_a_link_in_place_of_the_wheel_is_refused(house: Wheelhouse, tmp_path: Pa
 
 
 def test_a_record_that_does_not_match_is_not_stored(house: Wheelhouse, tmp_path: Path) -> None:
-    wrong = dataclasses.replace(record(), fingerprint="0" * 64)
+    wrong = structs.replace(record(), fingerprint="0" * 64)
     with pytest.raises(CheckFailed, match="does not go into the wheelhouse"):
         house.put(a_wheel(tmp_path), wrong)
     for name in ("../evil", "a/b", "", ".hidden", "A B"):
@@ -348,7 +348,7 @@ def test_what_a_killed_writer_left_is_cleared(house: Wheelhouse, tmp_path: Path)
 
 def _clone(house: Wheelhouse, stored: StoredWheel, number: int) -> str:
     """A copy of an entry under another fingerprint, without the syncs of a real put."""
-    inputs = dataclasses.replace(INPUTS, source=f"sha256:{number}")
+    inputs = structs.replace(INPUTS, source=f"sha256:{number}")
     name = fingerprint(inputs)
     entry = stored.path.parent.parent / name
     entry.mkdir()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from rocmpip.build.record import write_record
 from rocmpip.model.errors import CheckFailed, InputError, UsageError
@@ -27,7 +27,7 @@ def build(folder: Path, house: Wheelhouse, filename: str = FILENAME, **changes: 
         name=name, version=version, source="sha256:1", recipe="r", gfx=("gfx90a",), rocm="6.4.1", torch="2.9.1+rocm6.4",
         python_abi="cp311",
     )  # fmt: skip
-    inputs = dataclasses.replace(inputs, **changes)  # type: ignore[arg-type]
+    inputs = structs.replace(inputs, **changes)  # type: ignore[arg-type]
     record = Provenance(fingerprint(inputs), inputs, rocmpip="0.1.0", recipe="kernels (shipped)", code_objects=inputs.gfx)
     code = elf({".hip_fatbin": bundle(dict.fromkeys(inputs.gfx, b"code"))}, needed=["libamdhip64.so.6"])
     bare = wheel(folder / "bare" / filename, {"kernels/__init__.py": f"{inputs}".encode(), "kernels/k.so": code})

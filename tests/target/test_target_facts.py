@@ -6,12 +6,12 @@ import json
 import os
 import shutil
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rocmpip.model.machine import TargetEnv
 from rocmpip.plan.tags import cpython_texts
