@@ -8,12 +8,15 @@ from collections.abc import Iterable, Sequence
 from rocmpip.check.finding import FAULT, NOTE, WARNING, Finding
 from rocmpip.check.inventory import ROCM_STEMS, TORCH_STEMS, Dist, GpuFile
 from rocmpip.check.linker import Missing, Process
+from rocmpip.check.packages import install_command, package_tool
 from rocmpip.check.site import Site, rocm_of, words
 from rocmpip.elf.links import CUDA_LIBRARIES, stem
 
 _CUDA = frozenset(CUDA_LIBRARIES)
 _ONE_ROCM = ("libamdhip64", "libhsa-runtime64", "libamd_comgr", "librocblas", "libhipblaslt", "libMIOpen", "librccl")
 """Two copies of any of these in one process crash it or see no GPU."""
+_LIBSTDCXX = {"apt": "libstdc++6", "dnf": "libstdc++", "zypper": "libstdc++6", "pacman": "gcc-libs"}
+"""The package that holds libstdc++.so.6."""
 _RUNTIME = ("libstdc++.so.6", "libgcc_s.so.1", "libc.so.6", "libm.so.6", "libgomp.so.1")
 
 _PREFIXES = (
@@ -256,15 +259,18 @@ def _old(site: Site, dist: Dist, library: str, path: str, file: str, absent: Seq
     what = f"{dist.name}: {path} is too old for it"
     kind = "libstdcxx-old" if library == "libstdc++.so.6" else "glibc-old" if library == "libc.so.6" else "version-missing"
     fixes = {
-        "libstdcxx-old": "conda install -c conda-forge libstdcxx-ng"
-        if site.target.kind == "conda"
-        else "apt-get install -y libstdc++6",
+        "libstdcxx-old": "conda install -c conda-forge libstdcxx-ng" if site.target.kind == "conda" else _newer_libstdcxx(site),
         "glibc-old": f"rocmpip install --force-reinstall --no-binary {dist.name} {dist.name}",
     }
     why = f"the file does not load: version '{absent[-1]}' not found"
     return Finding(
         kind, FAULT, dist.name, what, file, evidence, why, (fixes.get(kind, f"rocmpip install --force-reinstall {dist.name}"),)
     )
+
+
+def _newer_libstdcxx(site: Site) -> str:
+    tool = package_tool(site.tree.text("/etc/os-release") or "")
+    return install_command(tool, _LIBSTDCXX[tool])
 
 
 def _symbols(site: Site, dist: Dist, sound: Iterable[tuple[GpuFile, Process]]) -> list[Finding]:

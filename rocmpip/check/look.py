@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from rocmpip.check.packages import install_command, package_tool
 from rocmpip.machine.files import Tree
 from rocmpip.machine.programs import Unanswered, output_of
 from rocmpip.model.machine import InstalledDist, Platform, TargetEnv
@@ -207,22 +208,13 @@ class Look(Struct, frozen=True, dict=True):
     @cached_property
     def distribution(self) -> str:
         """apt, dnf, zypper, pacman: by /etc/os-release; apt when it does not tell."""
-        fields = dict(line.partition("=")[::2] for line in self.text("/etc/os-release").splitlines() if "=" in line)
-        words = {fields.get("ID", "").strip('"'), *fields.get("ID_LIKE", "").strip('"').split()}
-        for name, tool in (("fedora", "dnf"), ("rhel", "dnf"), ("centos", "dnf"), ("suse", "zypper"), ("sles", "zypper"), ("arch", "pacman")):  # fmt: skip
-            if name in words:
-                return tool
-        return "apt"
+        return package_tool(self.text("/etc/os-release"))
 
     def install(self, apt: str, dnf: str = "") -> str:
         """The command that installs system packages here."""
         if self.distribution == "apt" or not dnf:
-            return f"apt-get install -y {apt}"
-        return {
-            "dnf": f"dnf install -y {dnf}",
-            "zypper": f"zypper install -y {dnf}",
-            "pacman": f"pacman -S --noconfirm {dnf}",
-        }[self.distribution]
+            return install_command("apt", apt)
+        return install_command(self.distribution, dnf)
 
     # -- people --------------------------------------------------------------------------------------------------
 

@@ -418,6 +418,31 @@ def test_a_system_library_that_is_too_old(
     assert f"version `{version}' not found" in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("release", "fix"),
+    [
+        ("ID=fedora\n", "dnf install -y libstdc++"),
+        ('ID="almalinux"\nID_LIKE="rhel centos fedora"\n', "dnf install -y libstdc++"),
+        ('ID="opensuse-leap"\nID_LIKE="suse opensuse"\n', "zypper install -y libstdc++6"),
+        ("ID=cachyos\nID_LIKE=arch\n", "pacman -S --noconfirm gcc-libs"),
+        ("ID=linuxmint\nID_LIKE=ubuntu\n", "apt-get install -y libstdc++6"),
+    ],
+)
+def test_a_newer_libstdcxx_comes_by_the_machines_package_tool(
+    python: Path, env: dict[str, str], tmp_path: Path, release: str, fix: str
+) -> None:
+    (tmp_path / "empty/etc").mkdir()
+    (tmp_path / "empty/etc/os-release").write_text(release)
+    newer = stand_in(
+        tmp_path, "libstdc++.so.6", "int of_tomorrow(void) { return 1; }\n", script="GLIBCXX_9.9 { global: of_tomorrow; };\n"
+    )
+    source = "extern int of_tomorrow(void); int use(void) { return of_tomorrow(); }\n"
+    library(site(python) / "kernels/_C.so", source, needs=[newer], gfx=["gfx942"])
+    register(python, "kernels", "1.0")
+    (found,) = findings(python, env=env)
+    assert (found.kind, found.fix) == ("libstdcxx-old", (fix,))
+
+
 def test_a_build_for_another_rocm_by_its_record(python: Path, clean_env: dict[str, str], tmp_path: Path) -> None:
     env = {**clean_env, "ROCMPIP_SYSROOT": str(healthy(tmp_path / "root"))}
     library(site(python) / "kernels/_C.so", gfx=["gfx942"])
