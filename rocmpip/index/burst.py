@@ -224,7 +224,7 @@ class Burst:
         self._busy.discard(line)
         line.question = None
         line.answered += 1
-        if reader.extra or not line.parser.should_keep_alive():
+        if reader.extra or not reader.stays:
             self._drop(line)
         else:
             lines.idle.append(line)
@@ -311,22 +311,24 @@ class _Line:
         self.unsent = b""
         self.until = 0.0
         self.got = 0
+        self._expect()
+
+    def _expect(self) -> None:
         self.reader = _Reader()
-        self.parser = httptools.HttpResponseParser(self.reader)
+        self.parser = self.reader.parser = httptools.HttpResponseParser(self.reader)
 
     def begin(self, question: _Question, until: float) -> None:
         self.question = question
         self.unsent = question.words
         self.until = until
         self.got = 0
-        self.reader = _Reader()
-        self.parser = httptools.HttpResponseParser(self.reader)
+        self._expect()
 
 
 class _Reader:
     """httptools' callbacks."""
 
-    __slots__ = ("complete", "endless", "extra", "headed", "headers", "pieces")
+    __slots__ = ("complete", "endless", "extra", "headed", "headers", "parser", "pieces", "stays")
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
@@ -335,6 +337,9 @@ class _Reader:
         self.headed = False
         self.endless = False
         """The head has come, and it names no length."""
+        self.parser: Any = None
+        self.stays = False
+        """The connection stays open for another question. The parser knows only while it tells of the end: then it starts anew."""
         self.extra = False
         """Bytes beyond the answer have come: who knows what the next one would be."""
 
@@ -354,6 +359,9 @@ class _Reader:
 
     def on_message_complete(self) -> None:
         self.complete = True
+        if self.parser is not None:
+            self.stays = self.parser.should_keep_alive()
+            self.parser = None  # it holds us: without this only the garbage collector would free the pieces
 
 
 def _wants(problem: Exception) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from resolvelib import AbstractProvider, BaseReporter
@@ -65,9 +65,8 @@ class Policy(Struct):
     """Pre-releases of everything (--pre)."""
     pip_rules: bool = False
     """pip's reading: a requirement that names a pre-release asks for pre-releases, others get one only where no final release
-    meets the requirements; an exact pin by any requirement takes a yanked version; a new requirement moves an earlier choice.
-    Without it uv's: pre-releases come after all final releases, and an earlier choice stays while older versions of what is
-    being chosen go with it."""
+    meets the requirements; an exact pin by any requirement takes a yanked version; and the search is resolvelib's alone.
+    Without it uv's: pre-releases come after all final releases, and from the first conflict on the search is PubGrub's."""
     yanked_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Project → versions that a direct requirement or constraint pinned exactly: these may be yanked."""
     constraints: Mapping[str, tuple[Need, ...]] = field(default_factory=dict)
@@ -315,24 +314,25 @@ class Provider(AbstractProvider[Need, Choice, str]):
         return [wanted]
 
 
-class _Overruled(Exception):
-    """An earlier choice kept too many versions away: it has to move instead."""
+class Detour(Exception):
+    """A first conflict: from here on the order of the search decides what the answer is."""
 
 
 class Search(_Resolution[Need, Choice, str]):
-    """resolvelib's search with a cost taken out, and with earlier choices that stay.
+    """resolvelib's search with a cost taken out and a fault mended.
 
     The check whether a pin still meets all its needs ran over every need of every name in every round (89 000 calls for
     196 rounds in one real set). A criterion never changes once made, so its answer for a pin is kept on it.
 
-    A candidate whose needs do not go with what was chosen before is passed over for an older one, as long as there is one
-    and not too many were passed over for the same reason; otherwise the earlier choice moves, which is resolvelib's own way.
+    When a pin no longer meets its needs, resolvelib forgets what it needed itself, but not the pin: where the pin came to fit again,
+    nobody looked at its needs any more, and an answer could hold packages that do not go together. So the pin is forgotten too.
+
+    ``straight``: give up with Detour at the first conflict.
     """
 
-    def __init__(self, provider: Provider, reporter: BaseReporter[Need, Choice, str]) -> None:
+    def __init__(self, provider: Provider, reporter: BaseReporter[Need, Choice, str], *, straight: bool = False) -> None:
         super().__init__(provider, reporter)
-        self._steady = not provider.policy.pip_rules
-        self._passed: dict[tuple[str, str], int] = {}
+        self._straight = straight
 
     def _is_current_pin_satisfying(self, name: str, criterion: Any) -> bool:
         pin = self.state.mapping.get(name)
@@ -347,39 +347,22 @@ class Search(_Resolution[Need, Choice, str]):
         criterion.met_by = pin
         return True
 
+    def _remove_information_from_criteria(self, criteria: Any, parents: Collection[str]) -> None:
+        super()._remove_information_from_criteria(criteria, parents)
+        for name in parents:
+            self.state.mapping.pop(name, None)
+
     def _get_updated_criteria(self, candidate: Choice) -> Any:
-        criteria = super()._get_updated_criteria(candidate)
-        if self._steady:
-            for wanted in self._p.get_dependencies(candidate=candidate):
-                self._respect(candidate, wanted, criteria)
-        return criteria
-
-    def _respect(self, candidate: Choice, wanted: Need, criteria: Any) -> None:
-        pin = self.state.mapping.get(wanted.name)
-        if pin is None or self._p.is_satisfied_by(requirement=wanted, candidate=pin):
-            return
-        if wanted.extras - pin.extras and self._version_fits(wanted, pin):
-            return  # the same version with more extras is no other choice
-        pair = candidate.name, wanted.name
-        count = self._passed[pair] = self._passed.get(pair, 0) + 1
-        if count == _STUBBORN:
-            raise _Overruled
-        if count < _STUBBORN:
-            raise RequirementsConflicted(criteria[wanted.name])
-
-    def _version_fits(self, wanted: Need, pin: Choice) -> bool:
-        return not wanted.url and wanted.spec.contains(pin.candidate.version)
-
-    def _attempt_to_pin_criterion(self, name: str) -> Any:
+        if not self._straight:
+            return super()._get_updated_criteria(candidate)
         try:
-            causes = super()._attempt_to_pin_criterion(name)
-        except _Overruled:
-            return self._attempt_to_pin_criterion(name)
-        if causes and self._steady:
-            # No version goes with the earlier choices: they move, if that is all that stands in the way.
-            self._steady = False
-            try:
-                return super()._attempt_to_pin_criterion(name)
-            finally:
-                self._steady = True
-        return causes
+            criteria = super()._get_updated_criteria(candidate)
+        except RequirementsConflicted:
+            raise Detour from None
+        for wanted in self._p.get_dependencies(candidate=candidate):
+            pin = self.state.mapping.get(wanted.name)
+            if pin is None or self._p.is_satisfied_by(requirement=wanted, candidate=pin):
+                continue
+            if not (wanted.extras - pin.extras and not wanted.url and wanted.spec.contains(pin.candidate.version)):
+                raise Detour  # the same version with more extras would be no other choice
+        return criteria

@@ -16,19 +16,20 @@ from rocmpip.model.packages import File, RequirementLine, normalise
 from rocmpip.model.record import Struct, field, replace
 from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules, with_hashes
 from rocmpip.plan.markers import Markers
-from rocmpip.plan.provider import Choice, Policy, Provider, Search, Source
+from rocmpip.plan.provider import Choice, Detour, Policy, Provider, Search, Source
 from rocmpip.plan.requirements import Need, need, need_of_line
 from rocmpip.plan.versions import spec
 
 MAX_ROUNDS = 50_000
+_ROUNDS_TO_EXPLAIN = 5_000
+"""How long resolvelib searches for words once it is sure that nothing satisfies the requirements."""
 
 
 class Options(Struct, frozen=True):
     """How to choose among candidates. Names are normalised.
 
     The defaults are uv's reading of the rules: pre-releases after all final releases, yanked versions where a direct
-    requirement or constraint pins them, earlier choices stay while older versions go with them. ``pip_rules`` is pip's
-    reading (see ``provider.Policy``).
+    requirement or constraint pins them, its order of search. ``pip_rules`` is pip's reading (see ``provider.Policy``).
     """
 
     pre: bool = False
@@ -289,17 +290,43 @@ def _search(roots: Sequence[Need], policy: Policy, source: Source, options: Opti
     provider = Provider(source, policy)
     reporter = _Reporter(provider)
     first = [wanted for root in roots for wanted in policy.overrides.get(root.name, (root,))]
+    mapping: Mapping[str, Choice] | None = None
+    rounds, proven = options.max_rounds, False
     try:
-        state = Search(provider, reporter).resolve(first, max_rounds=options.max_rounds)
+        if not policy.pip_rules:
+            mapping, proven = _as_uv(first, provider, reporter, options)
+        if mapping is None:
+            rounds = min(rounds, _ROUNDS_TO_EXPLAIN) if proven else rounds
+            mapping = Search(provider, reporter).resolve(first, max_rounds=rounds).mapping
     except ResolutionImpossible as problem:
         raise resolve_explain.impossible(problem.causes, provider, source) from None
     except ResolutionTooDeep:
-        raise resolve_explain.too_deep(options.max_rounds, provider) from None
-    pins, notes = _pins(first, state.mapping, provider)
+        raise resolve_explain.too_deep(rounds, provider, proven=proven) from None
+    pins, notes = _pins(first, mapping, provider)
     resolve_explain.refuse_forbidden(pins)
     if options.require_hashes or policy.rules.hashes:
         _all_hashed(pins, policy.rules)
     return Resolution(pins, notes=notes, rounds=reporter.rounds)
+
+
+def _as_uv(
+    roots: Sequence[Need], provider: Provider, reporter: _Reporter, options: Options
+) -> tuple[Mapping[str, Choice] | None, bool]:
+    """The choices that uv makes; None for a set that only resolvelib's search can take or explain, and whether there are none at all.
+
+    Without a conflict every search in this order ends with the same choices. resolvelib's is the cheaper one, so PubGrub is asked
+    (and loaded) when the first conflict comes.
+    """
+    try:
+        return Search(provider, reporter, straight=True).resolve(roots, max_rounds=options.max_rounds).mapping, False
+    except Detour:
+        from rocmpip.plan.pubgrub_search import NoSolution, NotHere, search
+    try:
+        return search(provider, roots, options.max_rounds), False
+    except NotHere:
+        return None, False
+    except NoSolution:
+        return None, True
 
 
 def _pins(roots: Sequence[Need], mapping: Mapping[str, Choice], provider: Provider) -> tuple[dict[str, Pin], tuple[str, ...]]:

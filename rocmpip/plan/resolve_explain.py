@@ -218,12 +218,12 @@ def _relax(grouped: Mapping[str, Sequence[tuple[Need, Choice | None]]], provider
     return hints
 
 
-def too_deep(rounds: int, provider: Provider) -> Conflict:
-    """The search was given up."""
+def too_deep(rounds: int, provider: Provider, *, proven: bool = False) -> Conflict:
+    """The search was given up, or that for words was, where it is ``proven`` that nothing satisfies the requirements."""
     worst = sorted(provider._conflicts.items(), key=lambda item: (-item[1], item[0]))[:5]
     subject = ", ".join(name for name, _ in worst) or "the requirements"
     return Conflict(
-        f"gave up after {rounds} rounds of search",
+        "no versions satisfy all requirements" if proven else f"gave up after {rounds} rounds of search",
         names={name for name, _ in worst},
         why=f"the requirements on {subject} keep contradicting each other",
         hint=f"pin some of {subject} to narrow the search",

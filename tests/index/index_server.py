@@ -44,6 +44,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         site: Site = self.server.site  # type: ignore[attr-defined]
         path = unquote(self.path.partition("?")[0])
+        site.peers.add(self.client_address)
         site.requests.append((path, {key.lower(): value for key, value in self.headers.items()}))
         made = site.paths.get(path, Reply(status=404))
         reply = made(self) if callable(made) else made
@@ -85,6 +86,8 @@ class Site:
     def __init__(self, paths: Mapping[str, Answer] | None = None, *, context: ssl.SSLContext | None = None) -> None:
         self.paths: dict[str, Answer] = dict(paths or {})
         self.requests: list[tuple[str, dict[str, str]]] = []
+        self.peers: set[tuple[str, int]] = set()
+        """The other end of each connection that something was asked on."""
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.daemon_threads = True
         self._server.site = self  # type: ignore[attr-defined]

@@ -90,6 +90,14 @@ def test_hundreds_of_questions_on_few_connections(get: Get) -> None:
     with Site(paths) as site:
         answers = get(*(f"{site.url}/{number}" for number in range(400)), size=8)
     assert [body(one) for one in answers] == [b"%d" % number * 50 for number in range(400)]
+    assert len(site.peers) <= 8
+
+
+def test_a_server_that_wants_to_hang_up_is_connected_to_again(get: Get) -> None:
+    with Site({"/x": Reply(b"ok", headers={"Connection": "close"})}) as site:
+        answers = get(*[f"{site.url}/x"] * 20, size=2)
+    assert [body(one) for one in answers] == [b"ok"] * 20
+    assert len(site.peers) == 20
 
 
 def test_a_missing_page_is_an_answer_and_other_statuses_are_not(get: Get) -> None:
