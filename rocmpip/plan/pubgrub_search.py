@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from rocmpip.plan.listing import Candidate
+from rocmpip.plan.listing import Candidate, Listing
 from rocmpip.plan.provider import PYTHON, Choice, Provider
 from rocmpip.plan.pubgrub import OUT, ROOT, ROOT_VERSION, Incompatibility, NoSolution, Solver
 from rocmpip.plan.requirements import Need
@@ -56,15 +56,22 @@ class _Project:
     candidates, the most wanted first.
     """
 
-    def __init__(self, candidates: Sequence[Candidate], url: str = "", *, known: bool = True) -> None:
-        self.candidates = candidates
+    def __init__(self, listing: Listing, places: Sequence[int], url: str = "", *, known: bool = True) -> None:
+        self._listing = listing
+        self._places = places
         self.url = url
         self._known = known
-        self._keys = sorted(candidate.version.key for candidate in candidates)
-        self._gaps = len(candidates) + 1
+        keys = listing.keys
+        self._wanted = [keys[place] for place in places]
+        self._keys = sorted(self._wanted)
+        self._gaps = len(places) + 1
         self._first = 1 + self._gaps
-        self.everything = (1 << (self._first + len(candidates))) - 1
+        self.everything = (1 << (self._first + len(places))) - 1
         self._allowed: dict[str, int] = {}
+
+    def candidate(self, place: int) -> Candidate:
+        """Made when it is looked at, which few ever are."""
+        return self._listing[self._places[place]]
 
     def best(self, term: int) -> int | None:
         """The place of the most wanted candidate in ``term``."""
@@ -76,7 +83,7 @@ class _Project:
 
     def around(self, place: int) -> int:
         """A candidate together with the gaps beside it: what is said of it may as well be said of what does not exist."""
-        gap = bisect_left(self._keys, self.candidates[place].version.key)
+        gap = bisect_left(self._keys, self._wanted[place])
         return self.bit(place) | 0b110 << gap
 
     def allowed(self, spec: Spec) -> int:
@@ -87,8 +94,8 @@ class _Project:
             if spec.text and self._known:
                 known = self._between(spec.text)
                 bit = 1 << self._first
-                for candidate in self.candidates:
-                    if spec.contains(candidate.version):
+                for place, key in zip(self._places, self._wanted, strict=True):
+                    if spec.holds(key, self._listing.text(place)):
                         known |= bit
                     bit <<= 1
             self._allowed[spec.text] = known
@@ -230,8 +237,8 @@ class _Search:
             if (package, bit) in self._added:
                 solver.decide(package, bit)
                 return
-            candidate = project.candidates[place]
-            needs = self._needs(node, candidate)
+            candidate = project.candidate(place)
+            needs = None if self._provider.barred(node.name, candidate) else self._needs(node, candidate)
             if needs is None:
                 solver.add(Incompatibility({package: around}))
                 return
@@ -269,12 +276,13 @@ class _Search:
             project = self._projects[node.name]
             place = project.best(self._solver.term(package))
             assert place is not None
-            candidates[node.name] = project.candidates[place]
+            candidates[node.name] = project.candidate(place)
             if node.extra and not node.proxy:
                 extras.setdefault(node.name, set()).add(node.extra)
         chosen: dict[str, Choice] = {}
         for name, candidate in candidates.items():
-            added = {extra for asked in extras.get(name, ()) for extra in self._flat(candidate, asked)[1]}
+            asked = ("", *extras.get(name, ()))
+            added = {one for extra in asked for one in self._flat(candidate, extra)[1]} - {""}
             chosen[name] = self._provider.choice(candidate, self._added_extras(name) | added)
         return chosen
 
@@ -287,7 +295,7 @@ class _Search:
         """What a candidate needs, or one extra of it alone; None for one that cannot be used."""
         if node.proxy:
             return ()
-        base = self._provider.get_dependencies(self._provider.choice(candidate, self._added_extras(node.name)))
+        base = self._flat(candidate, "")[0]
         if any(one.name == PYTHON for one in base):
             return None
         needs = self._flat(candidate, node.extra)[0] if node.extra else base
@@ -296,24 +304,23 @@ class _Search:
         return [one for one in needs if one.name != node.name]
 
     def _flat(self, candidate: Candidate, extra: str) -> tuple[list[Need], frozenset[str]]:
-        """What an extra needs beside the project itself, extras of the same project that it names included, and all these extras."""
+        """What an extra needs beside the project itself ("" for the project), with what the extras of the same project need that it
+        names; and all these extras."""
         always = self._added_extras(candidate.name)
-        base = set(map(id, self._provider.get_dependencies(self._provider.choice(candidate, always))))
         needs: list[Need] = []
-        seen: set[str] = set()
+        taken: set[int] = set()
+        if extra:
+            taken.update(map(id, self._provider.get_dependencies(self._provider.choice(candidate, always))))
         queue = [extra]
-        while queue:
-            one = queue.pop(0)
-            if one in seen:
-                continue
-            seen.add(one)
-            for wanted in self._provider.get_dependencies(self._provider.choice(candidate, always | {one})):
-                if id(wanted) in base:
+        for one in queue:
+            for wanted in self._provider.get_dependencies(self._provider.choice(candidate, always | ({one} - {""}))):
+                if id(wanted) in taken:
                     continue
-                if wanted.name == candidate.name:
-                    queue.extend(sorted(wanted.extras))
+                taken.add(id(wanted))
                 needs.append(wanted)
-        return needs, frozenset(seen)
+                if wanted.name == candidate.name:
+                    queue.extend(sorted(wanted.extras.difference(queue)))
+        return needs, frozenset(queue)
 
     def _wanted(self, needs: Iterable[Need]) -> list[_Wanted]:
         """Requirements as dependencies of the search, each followed by the constraints on its project."""
@@ -346,11 +353,11 @@ class _Search:
     def _make_project(self, name: str) -> _Project:
         provider = self._provider
         if reason := provider.policy.forbidden(name):
-            return _Project([provider.forbid(name, reason)], known=False)
+            return _Project(Listing(name, [provider.forbid(name, reason)]), (0,), known=False)
         direct = [one for one in (*self._roots, *provider.policy.constraints.get(name, ())) if one.name == name and one.url]
         if direct:
-            return _Project([provider.direct_candidate(direct[0])], direct[0].url)
-        return _Project(list(provider.fitting(name, (), ())))
+            return _Project(Listing(name, [provider.direct_candidate(direct[0])]), (0,), direct[0].url)
+        return _Project(*provider.order(name))
 
 
 def _bounds(operator: str, text: str) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]:

@@ -59,6 +59,17 @@ def test_an_indirect_conflict_goes_back_to_the_oldest_as_in_uv() -> None:
     assert pins(solve(world, "a", "b")) == wanted
 
 
+def test_a_project_that_always_needs_an_extra_of_its_own() -> None:
+    """Some releases name themselves with an extra in their plain requirements."""
+    world = {
+        "p": {"2": {"needs": ["p[client]", "q>=2; extra == 'client'"], "extras": ["client"]}, "1": ["r"]},
+        "q": {"1": [], "2": []},
+        "r": {"1": []},
+    }
+    assert pins(solve(world, "q<2", "p")) == {"p": "1", "q": "1", "r": "1"}
+    assert pins(solve({**world, "o": {"1": ["q>2"], "0": []}}, "q", "p", "o")) == {"o": "0", "p": "2", "q": "2"}
+
+
 def test_hundreds_of_versions_that_do_not_go_together_take_no_time() -> None:
     """Every version of p wants another q, every version of q another r, and r has only the oldest: 300² pairs, one answer."""
     count = 300
