@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from rocmpip.app.context import Context
@@ -25,10 +26,21 @@ from rocmpip.report import say
 _TRIES = 8
 
 
+def _earlier(until: Callable[[], float], client: Client) -> float:
+    return min(until(), client.until)
+
+
+def _never_known() -> float:
+    return 0.0
+
+
 def resolve_rocm(
     context: Context, client: Client, keep: Keep, wheelhouse: Sequence[Path], stack: ExitStack
-) -> tuple[Ground, Resolution, float]:
-    """The ground that can carry the whole set, the answer on it, and until when its pages are fresh. Raises NoPlan with the first family's conflict."""
+) -> tuple[Ground, Resolution, Callable[[], float]]:
+    """The ground that can carry the whole set, the answer on it, and what tells until when its pages are fresh.
+
+    Raises NoPlan with the first family's conflict.
+    """
     asked = sorted_request(context)
     for note in asked.notes:
         say.note(note)
@@ -56,7 +68,8 @@ def resolve_rocm(
             continue
         # What asks for torch only behind other packages has chosen the family on the way.
         # The pages of an attempt that failed have a say too, and how long they are fresh is not known here.
-        return _ground(session, reader, built), found, min(until, client.until) if first is None else 0.0
+        fresh_until = partial(_earlier, until, client) if first is None else _never_known
+        return _ground(session, reader, built), found, fresh_until
     raise first or NoPlan("no torch of any ROCm satisfies all packages of the request")
 
 

@@ -155,6 +155,8 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
         if trouble:
             # Where scouts write the rest of the cache, this file of ours speaks for all.
             troubles.append(f"the cache {Path(cache).parent} is not used for writing: {trouble}")
+    if scouts is not None:
+        scouts.wait()  # they write their part of the cache meanwhile
     if troubles and context.request.quiet < 2:
         say.warning(troubles[0])
     return as_json(lock, output)

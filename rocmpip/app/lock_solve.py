@@ -72,16 +72,17 @@ def make_lock(
     with ExitStack() as stack:
         if context.platform.state == "none":
             ground = stack.enter_context(plain_ground(context, client))
-            resolution, until = resolve_on(ground, context, client, keep, folders, stack, ahead)
+            resolution, fresh_until = resolve_on(ground, context, client, keep, folders, stack, ahead)
         else:
             from rocmpip.app.lock_rocm import resolve_rocm
 
-            ground, resolution, until = resolve_rocm(context, client, keep, folders, stack)
+            ground, resolution, fresh_until = resolve_rocm(context, client, keep, folders, stack)
         notes = (*context.platform.notes, *context.request.notes, *resolution.notes)
         for note in notes:
             say.note(note)
         entries = [_entry(ground, pin) for pin in resolution.pins.values() if not _alias(pin)]
         refuse_lies(entries)
+        until = fresh_until()
         entries = _with_hashes(client, entries)
     return _lock(context, ground, resolution, entries, command, tuple((wheelhouse or {}).values())), until, notes
 
@@ -153,8 +154,9 @@ def resolve_on(
     wheelhouse: Sequence[Path],
     stack: ExitStack,
     ahead: Ahead | None = None,
-) -> tuple[Resolution, float]:
-    """One resolution on one ground, and until when its pages are fresh. The answer's files can be asked for until ``stack`` ends.
+) -> tuple[Resolution, Callable[[], float]]:
+    """One resolution on one ground, and what tells until when its pages are fresh. Until ``stack`` ends that can be asked,
+    and the answer's files.
 
     ``ahead``: scouts that are under way for the same request.
     """
@@ -196,7 +198,7 @@ def resolve_on(
         forbidden=ground.forbidden,
     )
     source.ask_files([pin.candidate for pin in found.pins.values()])
-    return found, source.until()
+    return found, source.until
 
 
 def _go_ahead(source: IndexSource, ground: Ground, catalogue: Sequence[str], *, alone: bool) -> None:

@@ -23,6 +23,9 @@ from rocmpip.plan.gather import Shelf
 from rocmpip.plan.listing import Listing, Metadata
 from rocmpip.plan.markers import Markers
 
+_PILE = 16
+"""Answers that go home together at the most: what has come home is worked on while the next ones are made."""
+
 _errand = msgspec.msgpack.Decoder(Errand).decode  # made while the errand is still being read by its maker
 
 
@@ -116,8 +119,7 @@ class Scout(IndexSource):
                 continue
             # What comes together goes together.
             if self._told:
-                self._home.send(*self._told)
-                self._told.clear()
+                self._send_home()
             else:
                 crew.look(None)
         if self._told:
@@ -135,6 +137,12 @@ class Scout(IndexSource):
             return
         for message in words:
             self._obey(message)
+            if len(self._told) >= _PILE:
+                self._send_home()
+
+    def _send_home(self) -> None:
+        self._home.send(*self._told)
+        self._told.clear()
 
     def _obey(self, message: Sequence[Any]) -> None:
         kind, *words = message

@@ -13,14 +13,17 @@ from rocmpip.app.scout_rows import Unpacker, unpack_problem
 from rocmpip.index.fast import FastPages
 from rocmpip.model.errors import NetworkError
 from rocmpip.plan.listing import Candidate, Listing, Metadata, Row
-from rocmpip.plan.versions import release
+from rocmpip.plan.versions import plain_key, release
 
 Ahead = tuple[Scouts, Sequence[Channel]]
 """Scouts with their errand, and the ways to each of them."""
 
 
 class ScoutedSource(IndexSource):
-    """An IndexSource that has scouts. For the names of a scout that is gone it is a plain one."""
+    """An IndexSource that has scouts. For the names of a scout that is gone it is a plain one.
+
+    At its end the scouts have all been told and write their cache: whoever sent them waits for that.
+    """
 
     def __init__(self, ahead: Ahead, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -38,9 +41,7 @@ class ScoutedSource(IndexSource):
                 side.say("end")
                 side.flush()
             side.close()
-        if kind is None:
-            self._scouts.wait()  # they write their cache
-        else:
+        if kind is not None:
             self._scouts.dismiss()
 
     # The resolver's questions ----------------------------------------------------------------------------------------
@@ -195,8 +196,11 @@ class PackedShelf:
         return len(self._texts)
 
     @cached_property
-    def keys(self) -> Sequence[tuple[object, ...]]:
-        return [release(text).key for text in self._texts]
+    def keys(self) -> Sequence[tuple[Any, ...]]:
+        return [plain_key(text) or release(text).key for text in self._texts]
+
+    def text(self, place: int) -> str:
+        return self._texts[place]
 
     @cached_property
     def _ours(self) -> Listing:

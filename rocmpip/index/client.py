@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -29,10 +28,10 @@ from rocmpip.model.once import Once
 from rocmpip.model.packages import Absent, File, Page, normalise
 from rocmpip.model.redact import redact
 from rocmpip.model.request import IndexOptions
-from rocmpip.model.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     from rocmpip.index.burst import Burst
+    from rocmpip.model.temporary import TemporaryFolder
 
 _SIZE_SECONDS = 4.0
 """A size is a comfort: nobody waits longer for it."""
@@ -199,6 +198,10 @@ class Client:
         return self._whole.get(file.url, lambda: self._shelved(file))
 
     def _shelved(self, file: File) -> Path:
+        import tempfile  # 3 ms with all that it loads, and few requests need a whole file
+
+        from rocmpip.model.temporary import TemporaryFolder
+
         shelf = self._shelf.get(None, lambda: TemporaryFolder(prefix="rocmpip-files-"))
         # Files of one name may come from several places.
         return self.download(file, Path(tempfile.mkdtemp(dir=shelf.name)))

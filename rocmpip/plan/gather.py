@@ -8,7 +8,7 @@ worked out from the rows again when someone does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rocmpip.model.filenames import ENDINGS, SDIST_ENDINGS
 from rocmpip.model.packages import normalise
@@ -18,6 +18,8 @@ from rocmpip.plan.versions import Release, plain_key, release
 Score = tuple[int, tuple[int, str]]
 Origin = tuple[str, str, Metadata | None]
 _UNKNOWN = -1
+_DIGITS = frozenset("0123456789")
+_NO_BUILD = (-1, "")
 
 
 def make_listing(
@@ -80,7 +82,7 @@ class Shelf:
         self._yanked_sources: dict[str, Row] = {}
         self._projects: dict[str, bool] = {}
         self._pick()
-        self.keys: list[tuple[object, ...]] = []
+        self.keys: list[tuple[Any, ...]] = []
         self._texts: list[tuple[str, ...]] = []
         self._sort()
 
@@ -95,13 +97,12 @@ class Shelf:
         pythons, fits = self._rules.pythons, self._rules.python_fits
         if self._rules.stretch_python:
             pythons, fits = self._rules.stretched, self._rules.python_reaches
+        projects, wheels = self._projects, self._wheels
         for row in self._rows:
             filename = row.filename
             if filename[-4:] == ".whl":
-                pieces = filename.split("-", 2)
-                if len(pieces) < 3:
-                    continue
-                tail = pieces[2]
+                project, _, text = filename.partition("-")
+                text, _, tail = text.partition("-")
                 rank = rank_of.get(tail, _UNKNOWN)
                 if rank is None:
                     continue
@@ -109,21 +110,20 @@ class Shelf:
                     rank = self._rules.rank(tail)
                     if rank is None:
                         continue
-                if not wheels_allowed or not self._ours(pieces[0]):
+                if not wheels_allowed or not (projects[project] if project in projects else self._ours(project)):
                     continue
                 wants = row.requires_python
                 if wants and not (pythons[wants] if wants in pythons else fits(wants)):
                     continue
                 if self._hashes is not None and not _hash_matches(row, self._hashes):
                     continue
-                text = pieces[1]
                 yanked = row.yanked
-                shelf = self._wheels if yanked is None or yanked is False else self._yanked_wheels
-                score = rank, _build_tag(tail)
+                shelf = wheels if yanked is None or yanked is False else self._yanked_wheels
+                score = rank, _NO_BUILD if tail[0] not in _DIGITS else _build_tag(tail)
                 known = shelf.get(text)
                 if known is None or _better(score, known[0]):
                     shelf[text] = score, row
-            elif sources_allowed and (text := self._source_version(filename)):
+            elif sources_allowed and (text := self._source_version(filename)) and text not in wheels:
                 wants = row.requires_python
                 if wants and not (pythons[wants] if wants in pythons else fits(wants)):
                     continue
@@ -187,6 +187,9 @@ class Shelf:
     def place(self, text: str) -> int:
         """Where the version that its files spell ``text`` (first) stands."""
         return next(place for place, texts in enumerate(self._texts) if texts[0] == text)
+
+    def text(self, place: int) -> str:
+        return self._texts[place][0]
 
     def texts(self, place: int) -> Sequence[str]:
         """The version at ``place`` as its files spell it: ``1.0`` and ``1.0.0`` are one version."""
@@ -282,8 +285,8 @@ def _better(one: Score, other: Score) -> bool:
 
 def _build_tag(tail: str) -> tuple[int, str]:
     """The build tag that a wheel's tail starts with (``1local-py3-none-any.whl``); none comes below all others."""
-    if not tail[:1].isdigit():
-        return (-1, "")
+    if tail[:1] not in _DIGITS:
+        return _NO_BUILD
     build = tail.split("-", 1)[0]
     digits = len(build) - len(build.lstrip("0123456789"))
     return int(build[:digits]), build[digits:]

@@ -295,6 +295,15 @@ class Listing(Sequence[Candidate]):
     def _key(self, place: int) -> tuple[object, ...]:
         return self._at(place).version.key if self.shelf is None else self.shelf.keys[place]
 
+    @property
+    def keys(self) -> Sequence[tuple[Any, ...]]:
+        """The sort keys of all versions (``Release.key``). No candidate is made for them."""
+        return [self._at(place).version.key for place in range(len(self))] if self.shelf is None else self.shelf.keys
+
+    def text(self, place: int) -> str:
+        """A version as its files spell it, without a candidate being made."""
+        return self._at(place).version.text if self.shelf is None else self.shelf.text(place)
+
     def _at(self, place: int) -> Candidate:
         made = self._made[place]
         if made is None:
@@ -322,8 +331,9 @@ class Shelf(Protocol):
     """What a listing makes its candidates from (``gather.Shelf``)."""
 
     @property
-    def keys(self) -> Sequence[tuple[object, ...]]: ...
+    def keys(self) -> Sequence[tuple[Any, ...]]: ...
     @property
     def count(self) -> int: ...
+    def text(self, place: int) -> str: ...
     def make(self, place: int) -> Candidate: ...
     def set_aside(self) -> Mapping[str, Sequence[str]]: ...

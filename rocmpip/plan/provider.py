@@ -13,7 +13,7 @@ from rocmpip.model.record import Struct, field
 from rocmpip.plan.listing import Candidate, Listing, Metadata, Rules, Unusable
 from rocmpip.plan.markers import Markers
 from rocmpip.plan.requirements import Need, need
-from rocmpip.plan.versions import release, spec
+from rocmpip.plan.versions import is_pre, release, spec
 
 # After this many conflicts a name is decided before all others: it is what the search keeps stumbling over.
 _STUBBORN = 5
@@ -229,6 +229,30 @@ class Provider(AbstractProvider[Need, Choice, str]):
                 yield candidate
         if not found or not policy.pip_rules:
             yield from fallback
+
+    def order(self, name: str) -> tuple[Listing, list[int]]:
+        """A project's listing, and its places in the order in which ``fitting`` tries them by uv's rules, yanked ones among them.
+
+        No candidate is made for that. Which of them are yanked and may not be taken ``barred`` tells.
+        """
+        listing = self.source.candidates(name)
+        keys = listing.keys
+        places = list(range(len(keys)))
+        if listing.wild and not self.policy.pre:
+            places.sort(key=lambda place: is_pre(keys[place]))
+        kept = self.policy.preferred.get(name)
+        if kept and (key := release(kept).key) in keys:
+            first = list(keys).index(key)
+            places.remove(first)
+            places.insert(0, first)
+        return listing, places
+
+    def barred(self, name: str, candidate: Candidate) -> bool:
+        """Whether a candidate is yanked, and no pin lets it be taken all the same."""
+        if candidate.yanked is None or self._yank_allowed(name, candidate, (), self.source.candidates(name)):
+            return False
+        kept = self.policy.preferred.get(name)
+        return not kept or release(kept).key != candidate.version.key
 
     def _yank_allowed(self, name: str, candidate: Candidate, specs: Sequence[Any], listing: Listing) -> bool:
         policy = self.policy

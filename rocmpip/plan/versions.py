@@ -199,8 +199,20 @@ class Spec:
                 self._answers[text] = answer
         return answer
 
+    def holds(self, key: tuple[Any, ...], text: str) -> bool:
+        """``contains(release(text))`` for the version with this key: for plain ones without a Release being made."""
+        if self._clauses is not None and key[0] == 0 and key[2:] == _FINAL:
+            numbers: tuple[int, ...] = key[1]
+            return _within(numbers, self._clauses)
+        return self.contains(release(text))
+
     def __str__(self) -> str:
         return self.text
+
+
+def is_pre(key: tuple[Any, ...]) -> bool:
+    """Whether the version with this ``Release.key`` is a pre-release or a development release."""
+    return bool(key[2] != (1,) or key[4] != (1,))
 
 
 def _within(numbers: tuple[int, ...], clauses: tuple[tuple[str, tuple[int, ...], int], ...]) -> bool:
