@@ -141,11 +141,20 @@ def _fetch(fetcher: Fetcher, file: File, stream: BinaryIO, retries: int, progres
             if problem.final or failures > retries:
                 raise NetworkError(
                     f"{file.filename} could not be downloaded from {redact(file.url)}",
-                    why=f"{problem}, after {place} bytes",
-                    hint="run the same command again: it goes on where it stopped" if file.hashes else "try again",
+                    why=_reason(problem, place, file.size),
+                    hint="run the same command again"
+                    + (": it goes on where it stopped" if place and file.hashes else ", or name another index or mirror"),
                 ) from None
             if failures:
                 fetcher.pause(failures)
+
+
+def _reason(problem: WireError, place: int, size: int | None) -> str:
+    """What went wrong, and how much had come in all attempts together. A cut that counts bytes counts those of its own answer."""
+    amount = f"{place} of {size} bytes" if size else f"{place} bytes"
+    if isinstance(problem, Cut) and "bytes" in str(problem):
+        return f"the connection ended after {amount}"
+    return f"{problem}; {amount} had come before" if place else str(problem)
 
 
 def _place(file: File, response: Response, place: int, stream: BinaryIO) -> int:

@@ -172,6 +172,55 @@ def test_a_cut_download_goes_on_where_it_stopped(site: Site, tmp_path: Path, mak
     assert site.requests[-1][1]["if-range"] == '"v1"'
 
 
+@pytest.mark.parametrize(
+    ("hashed", "given", "why", "hint"),
+    [
+        (
+            True,
+            40_000,
+            "the connection ended after 40000 of {size} bytes",
+            "run the same command again: it goes on where it stopped",
+        ),
+        (
+            False,
+            40_000,
+            "the connection ended after 40000 of {size} bytes",
+            "run the same command again, or name another index or mirror",
+        ),
+        (
+            True,
+            0,
+            "the connection ended after 0 of {size} bytes",
+            "run the same command again, or name another index or mirror",
+        ),
+    ],
+    ids=["resumable", "no-hash", "nothing-came"],
+)
+def test_a_cut_is_told_once_with_all_that_came(
+    site: Site, tmp_path: Path, make_client: Make, hashed: bool, given: int, why: str, hint: str
+) -> None:
+    """Each try gets 20,000 bytes more at most, and the count is that of all tries together, not of the last answer."""
+
+    def answer(handler: Any) -> Reply | None:
+        wanted = handler.headers.get("Range")
+        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
+        handler.send_response(206 if wanted else 200)
+        if wanted:
+            handler.send_header("Content-Range", f"bytes {start}-{len(WHEEL) - 1}/{len(WHEEL)}")
+        handler.send_header("Content-Length", str(len(WHEEL) - start))
+        handler.end_headers()
+        step = 20_000 if hashed else given
+        handler.wfile.write(WHEEL[start : min(start + step, given)])
+        handler.close_connection = True
+        return None
+
+    site.paths[f"/{NAME}"] = answer
+    file = listed(site) if hashed else listed(site, hashes={})
+    with pytest.raises(NetworkError) as caught:
+        make_client(retries=1).download(file, tmp_path)
+    assert (caught.value.why, caught.value.hint) == (why.format(size=len(WHEEL)), hint)
+
+
 def test_the_next_run_resumes(site: Site, tmp_path: Path, make_client: Make) -> None:
     (tmp_path / f".{NAME}.part").write_bytes(WHEEL[:500_000])
     site.paths[f"/{NAME}"] = Reply(WHEEL, ranges=True)
