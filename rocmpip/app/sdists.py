@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 from rocmpip import __version__
 from rocmpip.app.loose import Project, read_project
 from rocmpip.app.session import Session
+from rocmpip.model.archives import broken_as
 from rocmpip.model.errors import RocmpipError
 from rocmpip.model.packages import File
 from rocmpip.model.temporary import TemporaryFolder
@@ -164,13 +165,13 @@ def _member(archive: Path, name: str) -> bytes:
     """The shallowest file called ``name``, b"" when there is none or it is too large to be what it says."""
     best: tuple[int, bytes] | None = None
     try:
-        with _members(archive) as members:
+        with broken_as(lambda why: Unusable(f"{archive.name} cannot be unpacked: {why}")), _members(archive) as members:
             for path, size, read in members:
                 if path.rpartition("/")[2] == name and size <= _BIGGEST:
                     depth = path.count("/")
                     if best is None or depth < best[0]:
                         best = depth, read()  # type: ignore[operator]
-    except (OSError, tarfile.TarError, zipfile.BadZipFile, EOFError) as problem:
+    except OSError as problem:
         raise Unusable(f"{archive.name} cannot be unpacked: {problem}") from None
     return best[1] if best else b""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from rocmpip.build.environment import BuildEnvironment, build_environment, config_settings
 from rocmpip.build.firsterror import first_error, out_of_memory
 from rocmpip.build.git import fetch_git
+from rocmpip.build.identity import another
 from rocmpip.build.job import BuildJob, BuiltWheel, Progress
 from rocmpip.build.jobs import decide_jobs, read_limits
 from rocmpip.build.overlay import make_overlay, requirements_for
@@ -265,7 +266,9 @@ class _Build:
         except ElfError as problem:
             raise self._unfit(f"its wheel cannot be read: {problem}", log) from problem
         log.write(f"rocmpip: code objects: {', '.join(report.gfx) or 'none'}; links: {', '.join(report.links) or 'none'}")
-        for reason in verdict(report, self.job.recipe, self.job.gfx):
+        record = self.job.provenance
+        other = another(wheel, report, record.inputs, self.job.target) if record is not None else ""
+        for reason in (*filter(None, (other,)), *verdict(report, self.job.recipe, self.job.gfx)):
             raise self._unfit(reason, log)
         return report
 

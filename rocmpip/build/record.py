@@ -7,10 +7,12 @@ import csv
 import hashlib
 import io
 import json
+import re
 import shutil
 import zipfile
 from pathlib import Path
 
+from rocmpip.model.archives import broken_as
 from rocmpip.model.errors import BuildFailed
 from rocmpip.model.provenance import FILENAME, Provenance
 
@@ -24,21 +26,35 @@ def write_record(wheel: Path, target: Path, provenance: Provenance) -> None:
     """Copy ``wheel`` to ``target`` with the record in its dist-info and RECORD brought up to date.
 
     Everything else keeps its order, times and modes, so the same wheel and record give the same bytes.
-    Raises BuildFailed when the wheel has no RECORD.
+    Raises BuildFailed when the wheel cannot be read, has no RECORD, or has members that lie outside of it.
     """
     payload = encode(provenance)
-    with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as after:
+    with (
+        broken_as(lambda why: _no_wheel(wheel, why)),
+        zipfile.ZipFile(wheel) as before,
+        zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as after,
+    ):
         record = next((name for name in before.namelist() if name.endswith(".dist-info/RECORD") and name.count("/") == 1), None)
         if record is None:
-            raise BuildFailed(f"{wheel.name} has no RECORD", why="the build made something that is no wheel")
+            raise _no_wheel(wheel, "it has no RECORD")
         place = record.removesuffix("RECORD") + FILENAME
         for member in before.infolist():
             if member.filename in (record, place):
                 continue
+            if member.filename.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", member.filename):
+                raise _no_wheel(wheel, f"its member {member.filename!a} lies outside of it")
             with before.open(member) as reader, after.open(_like(member), "w") as writer:
                 shutil.copyfileobj(reader, writer, 1 << 20)
         after.writestr(_like(before.getinfo(record), place), payload)
         after.writestr(_like(before.getinfo(record)), _updated(before.read(record), record, place, payload))
+
+
+def _no_wheel(wheel: Path, why: str) -> BuildFailed:
+    return BuildFailed(
+        f"{wheel.name} is no proper wheel",
+        why=why,
+        hint="nothing was kept; the fault is in the package's build, whose maintainers should know",
+    )
 
 
 def _like(member: zipfile.ZipInfo, name: str = "") -> zipfile.ZipInfo:
@@ -52,7 +68,10 @@ def _like(member: zipfile.ZipInfo, name: str = "") -> zipfile.ZipInfo:
 
 
 def _updated(record: bytes, own: str, place: str, payload: bytes) -> bytes:
-    rows = [row for row in csv.reader(io.StringIO(record.decode("utf-8"))) if row and row[0] not in (own, place)]
+    try:
+        rows = [row for row in csv.reader(io.StringIO(record.decode("utf-8"))) if row and row[0] not in (own, place)]
+    except csv.Error as problem:
+        raise zipfile.BadZipFile(f"its RECORD cannot be read: {problem}") from problem
     digest = base64.urlsafe_b64encode(hashlib.sha256(payload).digest()).rstrip(b"=").decode("ascii")
     rows += [[place, f"sha256={digest}", str(len(payload))], [own, "", ""]]
     text = io.StringIO()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -11,11 +12,15 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 from rocmpip.model import toml
+from rocmpip.model.archives import broken_as
 from rocmpip.model.errors import BuildFailed
 
 _IGNORED = frozenset({".git", "__pycache__", ".hg", ".svn", "build", "dist", ".eggs"})
 _MAX_UNPACKED = 64 << 30
+_MAX_TAIL = 64 << 20
 ARCHIVES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar", ".zip")
 
 
@@ -43,7 +48,17 @@ def _files(folder: Path) -> list[Path]:
     for base, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in _IGNORED and not name.endswith(".egg-info")]
         found += [Path(base) / name for name in names if not name.endswith((".pyc", ".o"))]
-    return found
+    return [path for path in found if not _special(path)]
+
+
+def _special(path: Path) -> bool:
+    """True for sockets, pipes and devices, which editors and tools leave in folders: reading one may never end."""
+    mode = path.lstat().st_mode
+    return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
+
+
+def _not_copied(folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if name == "__pycache__" or _special(Path(folder, name))}
 
 
 def unpack(source: Path, folder: Path, subdirectory: str = "") -> Path:
@@ -52,13 +67,22 @@ def unpack(source: Path, folder: Path, subdirectory: str = "") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         place = folder / (source.name or "source")
-        shutil.copytree(source, place, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        try:
+            shutil.copytree(source, place, symlinks=True, ignore=_not_copied)
+        except shutil.Error as problem:
+            first = problem.args[0][0] if problem.args and problem.args[0] else ("", "", problem)
+            raise BuildFailed(
+                f"{source} cannot be copied", why=str(first[2]), hint="every file in it must be readable"
+            ) from problem
         top = place
     else:
         try:
-            _unpack_archive(source, folder)
-        except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError) as problem:
-            raise BuildFailed(f"{source.name} cannot be unpacked", why=str(problem), hint="download it again") from problem
+            with broken_as(ValueError):
+                _unpack_archive(source, folder)
+        except (OSError, ValueError) as problem:
+            full = isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT)
+            hint = "set TMPDIR to a folder with some GiB of room" if full else "download it again"
+            raise BuildFailed(f"{source.name} cannot be unpacked", why=str(problem), hint=hint) from problem
         entries = [entry for entry in folder.iterdir() if entry.name != "pax_global_header"]
         top = entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
     return project_folder(top, subdirectory, source.name)
@@ -91,12 +115,24 @@ def _unpack_archive(source: Path, folder: Path) -> None:
         # The "data" filter refuses absolute names, "..", links that lead out and devices (PEP 706).
         if hasattr(tarfile, "data_filter"):
             archive.extractall(folder, members, filter="data")
-            return
-        for member in members:
-            _inside(member.name)
-            if not (member.isfile() or member.isdir()):
-                raise ValueError(f"{member.name} is neither a file nor a folder")
-            archive.extract(member, folder, set_attrs=True)
+        else:
+            for member in members:
+                _inside(member.name)
+                if not (member.isfile() or member.isdir()):
+                    raise ValueError(f"{member.name} is neither a file nor a folder")
+                archive.extract(member, folder, set_attrs=True)
+        _to_the_end(archive)
+
+
+def _to_the_end(archive: tarfile.TarFile) -> None:
+    """Read what follows the last member: the checksum of the whole stands at the end, and tarfile takes a damaged header for it."""
+    stream = archive.fileobj
+    assert stream is not None
+    left = _MAX_TAIL
+    while block := stream.read(1 << 20):
+        left -= len(block)
+        if left < 0:
+            raise ValueError(f"more than {_MAX_TAIL} bytes follow its last member")
 
 
 def _check_size(source: Path, size: int) -> None:
@@ -123,7 +159,7 @@ def make_modern(project: Path) -> None:
 def build_system(project: Path) -> tuple[str, tuple[str, ...]]:
     """(build backend, build requirements) as pyproject.toml says; setuptools' legacy backend without one.
 
-    Raises BuildFailed when pyproject.toml cannot be read.
+    Raises BuildFailed when pyproject.toml cannot be read, or names as a requirement what is none.
     """
     path = project / "pyproject.toml"
     legacy = ("setuptools.build_meta:__legacy__", ("setuptools>=40.8.0", "wheel"))
@@ -136,7 +172,23 @@ def build_system(project: Path) -> tuple[str, tuple[str, ...]]:
     table = data.get("build-system")
     if not isinstance(table, dict):
         return legacy
-    requires = table.get("requires")
-    texts = tuple(text for text in requires if isinstance(text, str)) if isinstance(requires, list) else ()
+    texts = _requirements(table.get("requires", []))
     backend = table.get("build-backend")
     return (backend if isinstance(backend, str) else legacy[0]), texts
+
+
+def _requirements(requires: object) -> tuple[str, ...]:
+    """``requires`` of [build-system]. They go into a requirements file, where an option (another index) would count too."""
+    rows = requires if isinstance(requires, list) else [requires]
+    for row in rows:
+        try:
+            if not isinstance(row, str) or not row.isprintable():
+                raise InvalidRequirement
+            Requirement(row)
+        except (InvalidRequirement, RecursionError):
+            raise BuildFailed(
+                f"pyproject.toml of the source names {str(row)[:60]!a} as a build requirement",
+                why="that is no requirement such as setuptools>=61",
+                hint="the package's maintainers should know; [build] requires of a recipe of your own wins over it",
+            ) from None
+    return tuple(rows)

@@ -6,6 +6,7 @@ import json
 import zipfile
 from pathlib import Path
 
+from rocmpip.model.archives import broken_as
 from rocmpip.model.provenance import FILENAME, Provenance, from_json
 from rocmpip.model.regular import regular
 
@@ -14,15 +15,16 @@ _LIMIT = 1 << 20
 
 def read_wheel(wheel: Path) -> Provenance | None:
     """The record inside a wheel, None when it has none. Raises ValueError for a broken record or wheel, OSError."""
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            for member in archive.infolist():
-                if member.filename.endswith(f".dist-info/{FILENAME}") and member.filename.count("/") == 1:
-                    if member.file_size > _LIMIT:
-                        raise ValueError("the provenance record is too large")
-                    return from_json(json.loads(archive.read(member)))
-    except (zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError) as problem:
-        raise ValueError(f"{wheel.name} is not a readable wheel: {problem}") from problem
+    with (
+        open(wheel, "rb", opener=regular) as stream,
+        broken_as(lambda why: ValueError(f"{wheel.name} is not a readable wheel: {why}")),
+        zipfile.ZipFile(stream) as archive,
+    ):
+        for member in archive.infolist():
+            if member.filename.endswith(f".dist-info/{FILENAME}") and member.filename.count("/") == 1:
+                if member.file_size > _LIMIT:
+                    raise ValueError("the provenance record is too large")
+                return from_json(json.loads(archive.read(member)))
     return None
 
 

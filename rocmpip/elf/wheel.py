@@ -15,6 +15,7 @@ from rocmpip.elf.links import links
 from rocmpip.elf.objects import HEAD, FileReport, examine_source, interesting
 from rocmpip.elf.source import BytesSource, ElfError, FileSource, Source
 from rocmpip.elf.targets import CodeObject, covers
+from rocmpip.model.archives import broken_as
 from rocmpip.model.record import Struct
 from rocmpip.model.regular import regular
 
@@ -96,13 +97,11 @@ def examine_wheel(path: str | os.PathLike[str]) -> WheelReport:
     path = Path(path)
     with open(path, "rb", opener=regular) as stream:
         size = os.fstat(stream.fileno()).st_size
-        try:
-            with zipfile.ZipFile(stream) as archive:
-                return _examine(archive, path.name, size, stream.fileno())
-        except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, UnicodeDecodeError) as problem:
-            raise ElfError(f"{path.name} is not a readable wheel: {problem}") from problem
-        except RuntimeError as problem:  # an encrypted member
-            raise ElfError(f"{path.name} is not a readable wheel: {problem}") from problem
+        with (
+            broken_as(lambda why: ElfError(f"{path.name} is not a readable wheel: {why}")),
+            zipfile.ZipFile(stream) as archive,
+        ):
+            return _examine(archive, path.name, size, stream.fileno())
 
 
 def _examine(archive: zipfile.ZipFile, filename: str, size: int, descriptor: int) -> WheelReport:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from rocmpip.build.engine import build
 from rocmpip.build.job import BuildJob, Progress
+from rocmpip.build.record import write_record
 from rocmpip.elf import read_wheel
 from rocmpip.model.errors import BuildFailed, Refused
 from rocmpip.model.machine import TargetEnv
@@ -54,11 +55,11 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             seen[name] = str(problem)
     print("[1/2] c++ a.o"); print("[2/2] c++ b.so", flush=True); time.sleep(0.3)
     print("my token is", os.environ.get("MY_TOKEN"))
-    name = "kernels-1.0-py3-none-any.whl"
-    info = "kernels-1.0.dist-info"
+    name = mode or "kernels-1.0-py3-none-any.whl"
+    info = "-".join(name.split("-")[:2]) + ".dist-info"
     files = {f"kernels/{path.name}": path.read_bytes() for path in sorted(Path("payload").iterdir())}
     files["kernels/seen.json"] = json.dumps(seen).encode()
-    files[f"{info}/METADATA"] = b"Metadata-Version: 2.1\\nName: kernels\\nVersion: 1.0\\n"
+    files[f"{info}/METADATA"] = "Metadata-Version: 2.1\\nName: {}\\nVersion: {}\\n".format(*name.split("-")).encode()
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\\nGenerator: t\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
     files[f"{info}/RECORD"] = "".join(f"{one},,\\n" for one in [*files, f"{info}/RECORD"]).encode()
     with zipfile.ZipFile(Path(wheel_directory) / name, "w") as archive:
@@ -221,6 +222,62 @@ def test_a_build_that_said_success(content: bytes, words: str, job: BuildJob) ->
     (job.source / "payload/k.so").write_bytes(content)
     problem = failing(quick(job))
     assert words in problem.message and str(job.log_path) in problem.hint and job.log_path.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("../evil.py", b"x", "member '../evil.py' lies outside of it"),
+        ("/etc/evil.py", b"x", "member '/etc/evil.py' lies outside of it"),
+        ("kernels-1.0.dist-info/RECORD", b"\xff\xfe", "codec can't decode"),
+        ("kernels-1.0.dist-info/RECORD", b"a" * 200_000, "field larger than field limit"),
+        ("kernels/__init__.py", b"", "it has no RECORD"),
+    ],
+)
+def test_a_wheel_that_is_none_gets_no_record(name: str, content: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernels-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        if "evil" in name:
+            archive.writestr("kernels-1.0.dist-info/RECORD", "")
+        archive.writestr(name, content)
+    inputs = FingerprintInputs("kernels", "1.0", "s", "digest", ("gfx90a",), "6.4.1")
+    with pytest.raises(BuildFailed, match="is no proper wheel") as caught:
+        write_record(path, tmp_path / "out.whl", Provenance(fingerprint(inputs), inputs))
+    assert words in caught.value.why
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("other-1.0-py3-none-any.whl", "it made a wheel of other"),
+        ("kernels-2.0-py3-none-any.whl", "it made version 2.0"),
+        ("kernels-1.0-cp35-cp35m-linux_x86_64.whl", "its wheel is for cp35-cp35m-linux_x86_64, not for Python 3.11.0 on"),
+        ("kernels-1.0-py3-none-win_amd64.whl", "its wheel is for py3-none-win_amd64, not for Python 3.11.0 on"),
+    ],
+)
+def test_a_build_that_makes_something_else(name: str, words: str, job: BuildJob) -> None:
+    """A wheel is kept under the package that was asked for: what is none of it would come back for every later request."""
+    assert job.source is not None
+    (job.source / "mode").write_text(name)
+    inputs = FingerprintInputs("kernels", "1.0", "s", "digest", job.gfx, "6.4.1", python_abi="cp311")
+    problem = failing(replace(quick(job), provenance=Provenance(fingerprint(inputs), inputs)))
+    assert f"said success, but {words}" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "version"),
+    [
+        ("kernels-1.0+rocm6.4-py3-none-any.whl", "s", "1.0"),
+        ("kernels-0.1.dev1-py3-none-any.whl", "git:https://git.example/kernels@0123", "1.0"),
+        ("something_else-3.0-py3-none-any.whl", "s", "0"),
+    ],
+)
+def test_versions_that_are_the_builds_own_affair(name: str, source: str, version: str, job: BuildJob) -> None:
+    """A local label; a git checkout without tags; a local folder, of which nothing is known before."""
+    assert job.source is not None
+    (job.source / "mode").write_text(name)
+    inputs = FingerprintInputs("kernels", version, source, "digest", job.gfx, "6.4.1", python_abi="cp311")
+    assert build(replace(quick(job), provenance=Provenance(fingerprint(inputs), inputs))).path.name == name
 
 
 def test_a_generic_target_covers_its_gpus(job: BuildJob) -> None:

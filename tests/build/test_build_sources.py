@@ -51,6 +51,79 @@ def test_a_zip_keeps_modes(tmp_path: Path) -> None:
     assert os.access(project / "run.sh", os.X_OK)
 
 
+def _damaged(archive: bytes, start: int, length: int) -> bytes:
+    return archive[:start] + bytes(byte ^ 0xA5 for byte in archive[start : start + length]) + archive[start + length :]
+
+
+def _zip(method: int, content: bytes = b"pass\n" * 4000) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        archive.writestr(zipfile.ZipInfo("pkg-1.0/setup.py"), content, method)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_zip_is_told(method: int, tmp_path: Path) -> None:
+    """Each method's library has errors of its own, which zipfile lets through."""
+    path = tmp_path / "pkg-1.0.zip"
+    path.write_bytes(_damaged(_zip(method), 50, 20))
+    with pytest.raises(BuildFailed, match=r"pkg-1\.0\.zip cannot be unpacked"):
+        unpack(path, tmp_path / "w")
+
+
+@pytest.mark.parametrize(("offset", "value"), [(8, 1), (10, 99)])
+def test_a_zip_that_is_encrypted_or_of_an_unknown_method(offset: int, value: int, tmp_path: Path) -> None:
+    data = bytearray(_zip(zipfile.ZIP_DEFLATED))
+    data[data.find(b"PK\x01\x02") + offset] = value  # the flags and the method of the central directory
+    data[offset - 2] = value
+    path = tmp_path / "pkg-1.0.zip"
+    path.write_bytes(bytes(data))
+    with pytest.raises(BuildFailed, match="cannot be unpacked"):
+        unpack(path, tmp_path / "w")
+
+
+@pytest.mark.parametrize("kind", ["gz", "bz2", "xz"])
+def test_a_damaged_tar_is_told(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"pkg-1.0.tar.{kind}"
+    with tarfile.open(path, f"w:{kind}") as archive:  # type: ignore[call-overload]
+        for name, content in (("setup.py", b"1"), ("data", bytes(range(256)) * 4000)):
+            info = tarfile.TarInfo(f"pkg-1.0/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    data = path.read_bytes()
+    path.write_bytes(_damaged(data, len(data) // 3, len(data) // 3))
+    with pytest.raises(BuildFailed, match="cannot be unpacked"):
+        unpack(path, tmp_path / "w")
+
+
+def test_folders_without_end_are_told(tmp_path: Path) -> None:
+    evil = member("pkg-1.0/" + "a/" * 3000 + "f")
+    with pytest.raises(BuildFailed, match="cannot be unpacked"):
+        unpack(tar(tmp_path / "pkg-1.0.tar.gz", evil, setup__py="1"), tmp_path / "w")
+
+
+def test_pipes_and_sockets_in_a_folder_are_not_read(tmp_path: Path) -> None:
+    """Editors and tools leave them; to read one is to wait for ever."""
+    source = tmp_path / "mine"
+    source.mkdir()
+    (source / "setup.py").write_text("1")
+    before = source_digest(source)
+    os.mkfifo(source / "pipe")
+    assert source_digest(source) == before
+    assert [path.name for path in unpack(source, tmp_path / "w").iterdir()] == ["setup.py"]
+
+
+@pytest.mark.parametrize(
+    "requires",
+    ['["--index-url https://evil.example/"]', '["-r /etc/passwd"]', '["a\\n-r b"]', '["a @ file:///x\\n-r b"]', "[1]", "5"],
+)
+def test_a_build_requirement_is_no_option_of_pips(requires: str, tmp_path: Path) -> None:
+    """They become a requirements file, in which pip would read another index."""
+    (tmp_path / "pyproject.toml").write_text(f"[build-system]\nrequires = {requires}\n")
+    with pytest.raises(BuildFailed, match="as a build requirement"):
+        build_system(tmp_path)
+
+
 def test_a_folder_is_copied_and_left_alone(tmp_path: Path) -> None:
     source = tmp_path / "mine"
     source.mkdir()

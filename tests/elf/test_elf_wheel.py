@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmpip.elf import ElfError, cuda_links, examine_wheel, links
+from rocmpip.elf import ElfError, cuda_links, examine_wheel, links, read_wheel
 from tests.support.elf_files import AMDGPU, bundle, compressed, elf, wheel
 
 NAME = "kernels-1.2-cp311-cp311-linux_x86_64.whl"
@@ -190,3 +190,25 @@ def test_an_archive_bomb_fills_no_disk(tmp_path: Path) -> None:
     count, _, peak, _ = done.stdout.split()
     assert count == "1", done.stderr
     assert int(peak) < 400 << 10
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_member_is_told(method: int, tmp_path: Path) -> None:
+    """Each method's library has errors of its own, which zipfile lets through; bz2's is an OSError."""
+    path = tmp_path / NAME
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("kernels-1.2.dist-info/rocmpip.json"), elf() * 200, method)
+    data = path.read_bytes()
+    path.write_bytes(data[:70] + bytes(byte ^ 0xA5 for byte in data[70:100]) + data[100:])
+    with pytest.raises(ElfError, match="not a readable wheel"):
+        examine_wheel(path)
+    with pytest.raises(ValueError, match="not a readable wheel"):
+        read_wheel(path)
+
+
+def test_a_pipe_is_no_wheel(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / NAME)
+    with pytest.raises(OSError, match="not a regular file"):
+        read_wheel(tmp_path / NAME)
+    with pytest.raises(OSError, match="not a regular file"):
+        examine_wheel(tmp_path / NAME)
