@@ -16,6 +16,9 @@ from rocmpip.model.filenames import is_wheel
 from rocmpip.model.packages import File
 from rocmpip.model.redact import redact
 
+_MISSES = 3
+"""A host that so often had no ``.metadata`` is not asked for any more."""
+
 
 class NoMetadata(NetworkError):
     """The file's metadata cannot be known without building it (an sdist), or the file is broken."""
@@ -33,7 +36,7 @@ class Metadata:
         self._cache = cache
         self._download = download
         self._guess = guess
-        self._no_probe: dict[str, int] = {}
+        self._probes = _Probes()
 
     def of(self, file: File) -> bytes:
         if file.url.startswith("file:"):
@@ -87,13 +90,17 @@ class Metadata:
                 why="it is a source archive, whose metadata only a build can tell",
             )
         host = "/".join(file.url.split("/", 3)[:3])
-        if self._guess and self._no_probe.get(host, 0) < 3:
-            answer = self._fetcher.read(
-                file.url + ".metadata", subject=f"the metadata of {file.filename}", most=self._limits.metadata_bytes
-            )
-            if answer.status == 200 and looks_like_metadata(answer.body):
+        if self._guess and self._probes.begin(host):
+            found = False
+            try:
+                answer = self._fetcher.read(
+                    file.url + ".metadata", subject=f"the metadata of {file.filename}", most=self._limits.metadata_bytes
+                )
+                found = answer.status == 200 and looks_like_metadata(answer.body)
+            finally:
+                self._probes.end(host, found=found)
+            if found:
                 return answer.body
-            self._no_probe[host] = self._no_probe.get(host, 0) + 1
         try:
             return remote_metadata(
                 file.filename,
@@ -194,6 +201,29 @@ class Metadata:
             raise _bad_wheel(file, problem) from None
         except OSError as problem:
             raise NetworkError(f"{path} cannot be read", why=problem.strerror or str(problem)) from None
+
+
+class _Probes:
+    """Which hosts have metadata that their index does not tell of. One question finds out, while others go on without."""
+
+    def __init__(self) -> None:
+        self._misses: dict[str, int] = {}
+        self._good: set[str] = set()
+        self._under_way: set[str] = set()
+
+    def begin(self, host: str) -> bool:
+        """Whether to ask ``host``; then ``end`` must follow."""
+        if self._misses.get(host, 0) >= _MISSES or (host in self._under_way and host not in self._good):
+            return False
+        self._under_way.add(host)
+        return True
+
+    def end(self, host: str, *, found: bool) -> None:
+        self._under_way.discard(host)
+        if found:
+            self._good.add(host)
+        else:
+            self._misses[host] = self._misses.get(host, 0) + 1
 
 
 def _source_place(file: File, facts: str) -> str:

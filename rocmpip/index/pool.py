@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocmpip.index.address import Address
 from rocmpip.index.limits import Deadline
+from rocmpip.index.names import Names
 from rocmpip.index.proxies import Proxies, parse_proxy
 from rocmpip.index.response import Response
 from rocmpip.index.tls import Tls
@@ -31,6 +32,7 @@ class Pool:
         self._lock = threading.Lock()
         self._idle: dict[_Key, list[Lane]] = {}
         self._closed = False
+        self._names = Names()
 
     def open(self, address: Address, headers: dict[str, str], deadline: Deadline, method: str = "GET") -> Response:
         """Ask; the caller closes the response. A kept connection that turns out dead is replaced. Raises WireError."""
@@ -51,7 +53,7 @@ class Pool:
     def _new(self, address: Address, proxy: str) -> Lane:
         from rocmpip.index.transport import Lane
 
-        return Lane(address, parse_proxy(proxy) if proxy else None, self._tls, self._timeout)
+        return Lane(address, parse_proxy(proxy) if proxy else None, self._tls, self._timeout, self._names)
 
     def _take(self, key: _Key) -> Lane | None:
         with self._lock:

@@ -8,9 +8,9 @@ fails, and a look for bytes that no request asked for. It uses httpcore's public
 
 from __future__ import annotations
 
-import socket
 import ssl
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -19,6 +19,7 @@ import httpcore
 from rocmpip import __version__
 from rocmpip.index.address import PORTS, Address
 from rocmpip.index.limits import Deadline
+from rocmpip.index.names import Names
 from rocmpip.index.proxies import Proxy
 from rocmpip.index.response import Response
 from rocmpip.index.tls import Tls
@@ -53,10 +54,10 @@ class Lane:
     request: 200 small pages on 24 threads then take twice as long (docs/explanation/architecture.md has the numbers).
     """
 
-    def __init__(self, address: Address, proxy: Proxy | None, tls: Tls, timeout: float) -> None:
+    def __init__(self, address: Address, proxy: Proxy | None, tls: Tls, timeout: float, names: Names) -> None:
         self._timeout = timeout
         self._proxy = proxy
-        self._backend = _Backend(f"the proxy {proxy.address.host}" if proxy is not None else address.host)
+        self._backend = _Backend(f"the proxy {proxy.address.host}" if proxy is not None else address.host, names)
         self._pool = httpcore.ConnectionPool(
             ssl_context=tls.context(address) if address.scheme == "https" else None,
             proxy=_httpcore_proxy(proxy, tls) if proxy is not None else None,
@@ -192,9 +193,10 @@ def _httpcore_proxy(proxy: Proxy, tls: Tls) -> httpcore.Proxy:
 class _Backend(httpcore.NetworkBackend):
     """Sockets by httpcore's own backend, under a Clock. ``what`` names the other side in an error."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, names: Names) -> None:
         self._plain = httpcore.SyncBackend()
         self._what = what
+        self._names = names
         self._last: _Stream | None = None
 
     def connect_tcp(
@@ -206,16 +208,31 @@ class _Backend(httpcore.NetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
         clock: Clock = timeout
+        try:
+            *others, last = self._names.addresses(host.strip("[]"), port)
+        except (OSError, UnicodeError):
+            raise ConnectFailed(
+                f"the name of {self._what} cannot be found", hint="check the spelling and the network"
+            ) from None
+        for place in others:
+            with suppress(ConnectFailed):
+                return self._connected(place, port, clock, local_address, socket_options)
+        return self._connected(last, port, clock, local_address, socket_options)
+
+    def _connected(
+        self,
+        place: str,
+        port: int,
+        clock: Clock,
+        local_address: str | None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None,
+    ) -> httpcore.NetworkStream:
         seconds = clock.left()
         try:
-            stream = self._plain.connect_tcp(host.strip("[]"), port, seconds, local_address, socket_options)
+            stream = self._plain.connect_tcp(place, port, seconds, local_address, socket_options)
         except httpcore.ConnectTimeout:
             raise ConnectFailed(f"{self._what}:{port} does not answer within {seconds:.3g} s") from None
-        except (httpcore.ConnectError, UnicodeError, OverflowError) as problem:
-            if isinstance(problem.__cause__, socket.gaierror):
-                raise ConnectFailed(
-                    f"the name of {self._what} cannot be found", hint="check the spelling and the network"
-                ) from None
+        except (httpcore.ConnectError, OverflowError) as problem:
             raise ConnectFailed(f"no connection with {self._what}:{port} ({_reason(problem)})") from None
         self._last = _Stream(stream, clock)
         return self._last

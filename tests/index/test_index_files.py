@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,17 @@ def test_metadata_that_is_not_advertised_is_not_believed_where_pip_would_not(
     assert make_client(cache=cache).metadata(at(site)) != METADATA
     assert make_client(cache=cache, guess=False).metadata(at(site)) == METADATA
     assert site.asked(f"/{NAME}.metadata") == 1
+
+
+def test_few_files_ask_whether_there_is_metadata_that_is_not_advertised(site: Site, make_client: Make) -> None:
+    """Of many threads one finds out; three misses are enough for a host."""
+    for number in range(40):
+        site.paths[f"/{number}/{NAME}"] = Reply(WHEEL, ranges=True)
+    client = make_client()
+    with ThreadPoolExecutor(20) as threads:
+        found = list(threads.map(lambda number: client.metadata(at(site, url=f"{site.url}/{number}/{NAME}")), range(40)))
+    assert found == [METADATA] * 40
+    assert sum(path.endswith(".metadata") for path, _ in site.requests) <= 3
 
 
 @pytest.mark.parametrize("suffix_ranges", [True, False])

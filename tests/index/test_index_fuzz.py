@@ -12,6 +12,7 @@ from rocmpip.index.anchors import read_anchors
 from rocmpip.index.credentials import Credentials
 from rocmpip.index.limits import Deadline
 from rocmpip.index.listing import NotAnIndex, parse_page, unpack
+from rocmpip.index.names import Names
 from rocmpip.index.tls import Tls
 from rocmpip.index.transport import Lane
 from rocmpip.index.wire_errors import WireError
@@ -69,7 +70,7 @@ pieces = st.lists(st.one_of(st.binary(max_size=20), st.sampled_from(HTTP)), max_
 @given(pieces)
 def test_any_bytes_on_the_wire_are_an_answer_or_an_error(data: bytes) -> None:
     address = parse_address("http://h.example/")
-    lane = Lane(address, None, Tls("", "", (), {}), 1.0)
+    lane = Lane(address, None, Tls("", "", (), {}), 1.0, Names())
     lane._backend._plain = httpcore.MockBackend([data])  # type: ignore[assignment]
     kept: list[Lane] = []
     try:
