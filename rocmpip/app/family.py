@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from rocmpip.app.context import Context
+from rocmpip.model.filenames import version_of
 from rocmpip.model.packages import Absent
 from rocmpip.model.plan import FamilyChoice
 from rocmpip.model.recipe import Conflict
@@ -18,6 +18,7 @@ from rocmpip.model.routing import Route, Synthetic
 from rocmpip.plan.asked import Asked
 
 if TYPE_CHECKING:
+    from rocmpip.app.context import Context
     from rocmpip.app.policy import Pages
 
 
@@ -179,7 +180,6 @@ def rocm_environment(context: Context, choice: FamilyChoice | None) -> dict[str,
 
 def rocm_page(choice: FamilyChoice, context: Context, client: Pages) -> Route:
     """``rocm`` is an sdist whose setup.py looks at the GPU: its page holds our static metadata, narrowed to the target GPUs."""
-    from rocmpip.app.policy import version_of
     from rocmpip.router.alias import virtual_wheel
 
     page = client.page(choice.index_url, "rocm")
@@ -208,7 +208,6 @@ def rocm_static(version: Version, choice: FamilyChoice, context: Context, client
 
 def _parts(choice: FamilyChoice, targets: Sequence[str], client: Pages) -> dict[str, tuple[str, ...]]:
     """Part of the SDK → versions that the index holds."""
-    from rocmpip.app.policy import version_of
 
     names = ["rocm-sdk-core", "rocm-sdk-libraries", "rocm-sdk-devel", *(f"rocm-sdk-device-{gfx}" for gfx in targets)]
     pages = {name: client.page(choice.index_url, name) for name in names}

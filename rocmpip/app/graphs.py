@@ -28,7 +28,7 @@ def resolution_graph(context: Context) -> Graph:
     """Resolves the context's request as ``lock`` does, without looking at what is installed."""
     from contextlib import ExitStack
 
-    from rocmpip.app.lock_solve import Keep, plain_ground, resolve_on
+    from rocmpip.app.lock_ground import Keep, plain_ground, resolve_on
     from rocmpip.app.open_client import open_client
 
     with open_client(context) as client, ExitStack() as stack:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from rocmpip.app.context import Context
-from rocmpip.app.lock_solve import Ground, Keep, resolve_on
+from rocmpip.app.lock_ground import Ground, Keep, resolve_on
 from rocmpip.app.lock_wheelhouse import BuiltWheels, Preferred
 from rocmpip.app.policy import Policy
 from rocmpip.app.request import sorted_request

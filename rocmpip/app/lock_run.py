@@ -117,7 +117,8 @@ def _lock_one(context: Context, argv: Sequence[str], variant: Variant, output: s
     # The scouts are under way: what is long to load is loaded from here on.
     from rocmpip.app.lock_client import lock_client
     from rocmpip.app.lock_file import as_json, check_lock, existing, read_lock, render, write_lock
-    from rocmpip.app.lock_solve import Keep, make_lock
+    from rocmpip.app.lock_ground import Keep
+    from rocmpip.app.lock_solve import make_lock
     from rocmpip.lock.text import install_command
 
     old_text = existing(path)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from rocmpip.app.policy import Policy, version_of
+from rocmpip.app.policy import Policy
 from rocmpip.app.sources import wants_source
-from rocmpip.model.filenames import belongs
+from rocmpip.model.filenames import belongs, version_of
 from rocmpip.model.packages import File
 from rocmpip.model.provenance import stale_because
 from rocmpip.model.record import replace

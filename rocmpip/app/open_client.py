@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmpip.app.context import Context
-
 if TYPE_CHECKING:
+    from rocmpip.app.context import Context
     from rocmpip.index.client import Client
 
 

@@ -10,8 +10,9 @@ from typing import Protocol
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from rocmpip.app.context import Context, user_indexes
+from rocmpip.app.context import Context, gather, user_indexes
 from rocmpip.model.errors import NoPlan
+from rocmpip.model.filenames import version_of
 from rocmpip.model.packages import Absent, File, Page
 from rocmpip.model.plan import FamilyChoice
 from rocmpip.model.recipe import Conflict
@@ -69,18 +70,6 @@ class Family(Struct):
                     self._error = problem
                     raise
             return self._choice
-
-
-def version_of(filename: str) -> Version | None:
-    """The version in a wheel's or sdist's file name, None when it cannot be read."""
-    from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
-
-    try:
-        if filename.endswith(".whl"):
-            return parse_wheel_filename(filename)[1]
-        return parse_sdist_filename(filename)[1]
-    except (InvalidWheelFilename, InvalidSdistFilename):
-        return None
 
 
 class Policy:
@@ -312,8 +301,6 @@ def pinned_route(
 
 def standalone_context(env: Mapping[str, str]) -> Context:
     """A context with an empty request, for the router served alone and for ``rocmpip run``."""
-    from rocmpip.app.context import gather
-
     return gather("install", [], env=env, empty=True)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from rocmpip.app.context import user_indexes
+from rocmpip.model.filenames import version_of
 from rocmpip.model.packages import Absent, File, normalise
 from rocmpip.model.recipe import ReadyWheels
 from rocmpip.model.rocm import rocm_of_label
@@ -22,9 +24,6 @@ _NEWEST = 12
 
 def source_files(policy: Policy, name: str) -> dict[Version, File]:
     """Version → source, newest first: sdists on the user's indexes, or a recipe's git releases. Wheels there are CUDA's."""
-    from rocmpip.app.context import user_indexes
-    from rocmpip.app.policy import version_of
-
     found: dict[Version, File] = {}
     for release in policy.context.book.releases(name):
         found[Version(release.version)] = File(filename=f"{name}-{release.version}.tar.gz", url="", index="git")
@@ -50,8 +49,6 @@ def newest_version(policy: Policy, name: str, specifier: SpecifierSet) -> str:
 
 def _places(policy: Policy, ready: ReadyWheels) -> tuple[str, ...]:
     """The index URLs that a recipe's row means."""
-    from rocmpip.app.context import user_indexes
-
     if ready.index == "default":
         return user_indexes(policy.context)
     if ready.index == "family":
@@ -61,8 +58,6 @@ def _places(policy: Policy, ready: ReadyWheels) -> tuple[str, ...]:
 
 def ready_files(policy: Policy, name: str) -> Iterator[File]:
     """Ready ROCm wheels of ``name`` for this machine, as its recipe's rows tell, best row first."""
-    from rocmpip.app.policy import version_of
-
     specifier = policy.asked.recipes.get(name, SpecifierSet())
     exact = next((one.version for one in specifier if one.operator in ("==", "===") and "*" not in one.version), None)
     context = policy.context.recipe_context(torch=policy.torch_seen(), name=name)

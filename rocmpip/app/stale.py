@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rocmpip.app.context import Context
 from rocmpip.model.errors import Refused, RocmpipError
 from rocmpip.model.packages import normalise
 from rocmpip.model.provenance import FILENAME, Provenance, from_json
 from rocmpip.target.environment import installed
+
+if TYPE_CHECKING:
+    from rocmpip.app.context import Context
 
 _LIMIT = 256 * 1024
 

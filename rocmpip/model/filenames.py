@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from rocmpip.model.packages import normalise
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 SDIST_ENDINGS = (
     ".tar.gz",
@@ -69,3 +73,15 @@ def _same(text: str, name: str) -> bool:
 def belongs(filename: str, name: str) -> bool:
     """True when ``filename`` is an archive of the project ``name`` (normalised)."""
     return is_archive(filename) and version_in(filename, name) != ""
+
+
+def version_of(filename: str) -> Version | None:
+    """The version in a wheel's or sdist's file name, None when it cannot be read."""
+    from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+
+    try:
+        if filename.endswith(".whl"):
+            return parse_wheel_filename(filename)[1]
+        return parse_sdist_filename(filename)[1]
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return None

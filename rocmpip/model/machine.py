@@ -129,3 +129,10 @@ class Platform(Struct, frozen=True):
         if self.gfx_targets:
             return "gpu"
         return "rocm" if self.rocm is not None else "none"
+
+
+class TargetFacts(Struct, frozen=True):
+    """PEP 508 marker variables (without ``extra``), and wheel tags, best first."""
+
+    markers: dict[str, str]
+    tags: tuple[str, ...]

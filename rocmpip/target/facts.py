@@ -11,8 +11,7 @@ import os
 import sys
 from typing import Protocol
 
-from rocmpip.model.machine import TargetEnv
-from rocmpip.model.record import Struct
+from rocmpip.model.machine import TargetEnv, TargetFacts
 
 _KIND = "target"
 
@@ -22,13 +21,6 @@ class Blobs(Protocol):
 
     def get(self, kind: str, key: str) -> bytes | None: ...
     def put(self, kind: str, key: str, data: bytes) -> None: ...
-
-
-class TargetFacts(Struct, frozen=True):
-    """PEP 508 marker variables (without ``extra``), and wheel tags, best first."""
-
-    markers: dict[str, str]
-    tags: tuple[str, ...]
 
 
 _known: dict[tuple[str, bool], TargetFacts] = {}

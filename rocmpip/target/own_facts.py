@@ -9,8 +9,8 @@ import os
 import sys
 from importlib.machinery import PathFinder
 
+from rocmpip.model.machine import TargetFacts
 from rocmpip.plan.tags import cpython_texts, expand_platform
-from rocmpip.target.facts import TargetFacts
 
 _MACHINES = ("x86_64", "aarch64")
 

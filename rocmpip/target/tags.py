@@ -9,9 +9,8 @@ from pathlib import Path
 import packaging
 
 from rocmpip.model.errors import UsageError
-from rocmpip.model.machine import TargetEnv
+from rocmpip.model.machine import TargetEnv, TargetFacts
 from rocmpip.plan.tags import cpython_texts
-from rocmpip.target.facts import TargetFacts
 
 _MARK = "rocmpip-tags:"
 _PROGRAM = f"""

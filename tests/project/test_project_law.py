@@ -30,6 +30,47 @@ def imported_rooms(path: Path) -> set[str]:
     return found
 
 
+def loaded_modules(path: Path) -> set[str]:
+    """Modules of rocmpip that a file imports when it is run, in functions too; what only a type checker reads is left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typed = {
+        id(one)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for one in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("rocmpip.") and id(node) not in typed:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            found.update(name for name in names if (ROOT / name.replace(".", "/")).with_suffix(".py").exists())
+    return found
+
+
+# The process that scouts is started by the file that sends it, and answers in that file's terms.
+SCOUTS = frozenset(f"rocmpip.app.{name}" for name in ("scout", "scout_child", "scout_errand", "scout_rows"))
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    graph = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): loaded_modules(path) for path in sorted(PACKAGE.rglob("*.py"))
+    }
+    done: set[str] = set()
+    circles = []
+
+    def walk(name: str, way: tuple[str, ...]) -> None:
+        if name in way:
+            circles.append(way[way.index(name) :])
+        elif name not in done:
+            for other in sorted(graph.get(name, ())):
+                walk(other, (*way, name))
+            done.add(name)
+
+    for name in graph:
+        walk(name, ())
+    assert [circle for circle in circles if not SCOUTS.issuperset(circle)] == []
+
+
 @pytest.mark.parametrize("room", PURE)
 def test_pure_rooms_import_no_door_and_no_face(room: str) -> None:
     for path in (PACKAGE / room).rglob("*.py"):
