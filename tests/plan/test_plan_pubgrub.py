@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from resolve_world import TAGS, World, pins, solve
 
 from rocmpip.model.errors import NoPlan
-from rocmpip.plan.listing import Rules
+from rocmpip.plan.listing import Candidate, Metadata, Rules
 from rocmpip.plan.pubgrub import OUT, ROOT_VERSION, Incompatibility, NoSolution, Solver
 from rocmpip.plan.requirements import lines_of, need
 from rocmpip.plan.resolve import Options
@@ -165,3 +165,48 @@ def test_terms_of_one_package_are_learned_from() -> None:
     solver.add(Incompatibility({1: 0b100}))
     with pytest.raises(NoSolution):
         solver.propagate(1)
+
+
+def test_a_forbidden_name_is_not_avoided_by_a_conflict_elsewhere() -> None:
+    """An older ``app`` would do without the CUDA package; the conflict between ``x`` and ``y`` must not lead there."""
+    world = {
+        "app": {"2": ["cuda-thing"], "1": []},
+        "x": {"2": ["z<2"], "1": []},
+        "y": {"1": ["z>=2"]},
+        "z": {"1": [], "2": []},
+        "cuda-thing": {"1": []},
+    }
+    with pytest.raises(NoPlan, match="cuda-thing"):
+        solve(world, "x", "y", "app", forbidden=lambda name: "it is CUDA" if name == "cuda-thing" else None)
+
+
+def test_added_extras_hold_behind_a_conflict() -> None:
+    world = {
+        "torch": {"2": {"needs": ["kernels; extra == 'device-gfx942'"], "extras": ["device-gfx942"]}},
+        "kernels": {"1": []},
+        "x": {"2": ["z<2"], "1": []},
+        "y": {"1": ["z>=2"]},
+        "z": {"1": [], "2": []},
+    }
+    found = solve(world, "x", "y", "torch", options=Options(extras={"torch": ("device-gfx942",)}))
+    assert pins(found) == {"kernels": "1", "torch": "2", "x": "1", "y": "1", "z": "2"}
+    assert found.pins["torch"].extras == ("device-gfx942",)
+    assert [parent.name for parent in found.pins["kernels"].parents] == ["torch"]
+
+
+def test_a_url_holds_behind_a_conflict_and_one_behind_other_packages_is_left_to_resolvelib() -> None:
+    url = "https://files.example/z-1-py3-none-any.whl"
+    world = World({"x": {"2": ["z>=2"], "1": ["z"]}, "y": {"1": [f"z @ {url}"]}})
+    world.urls[url] = Candidate("z", release("1"), origin="url", url=url, metadata=Metadata())
+    assert pins(solve(world, f"z @ {url}", "x")) == {"x": "1", "z": "1"}
+    assert pins(solve(world, "y", "x")) == {"x": "1", "y": "1", "z": "1"}
+
+
+def test_a_yanked_version_is_not_taken_because_of_a_conflict() -> None:
+    world = {
+        "a": {"3": {"needs": [], "yanked": "broken"}, "2": ["b<2"], "1": []},
+        "b": {"2": [], "1": []},
+        "c": {"1": ["b>=2"]},
+    }
+    assert pins(solve(world, "a", "c")) == {"a": "1", "b": "2", "c": "1"}
+    assert pins(solve(world, "a==3", "c")) == {"a": "3", "b": "2", "c": "1"}
