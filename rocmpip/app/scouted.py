@@ -72,7 +72,7 @@ class ScoutedSource(IndexSource):
         side = self.side(name)
         if side.gone:
             super().prefetch(name, text, extras)
-        elif name not in self._listings:
+        elif name not in self._listings or text.startswith("=="):
             side.say("hint", name, text, list(extras))
 
     def ask_files(self, candidates: Iterable[Candidate]) -> None:

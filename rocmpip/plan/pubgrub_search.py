@@ -21,6 +21,8 @@ __all__ = ["NoSolution", "NotHere", "search"]
 
 _STUBBORN = 5
 """So many conflicts put a package before (or after) the others."""
+_AHEAD = 48
+"""So many versions' metadata is asked for at once at most."""
 _USUAL, _LATE, _EARLY, _PINNED, _DIRECT = range(5)
 _EXTRA = re.compile(r"""\s*(?:\band\s+)?\(?\s*extra\s*==\s*(?:"[^"]*"|'[^']*')\s*\)?\s*(?:and\b)?\s*""")
 
@@ -78,6 +80,17 @@ class _Project:
         real = term >> self._first
         return (real & -real).bit_length() - 1 if real else None
 
+    def following(self, term: int, count: int) -> list[int]:
+        """The places of up to ``count`` candidates that come after the best one in ``term``."""
+        real = term >> self._first
+        found: list[int] = []
+        while (real := real & (real - 1)) and len(found) < count:
+            found.append((real & -real).bit_length() - 1)
+        return found
+
+    def text(self, place: int) -> str:
+        return self._listing.text(self._places[place])
+
     def bit(self, place: int) -> int:
         return 1 << (self._first + place)
 
@@ -132,6 +145,7 @@ class _Search:
         self._tiers: dict[str, tuple[int, int]] = {}
         self._met: dict[Node, int] = {}
         self._added: set[tuple[int, int]] = set()
+        self._tried: dict[str, int] = {}
         self._culprits: dict[int, int] = {}
         self._affected: dict[int, int] = {}
         self._prioritise: list[int] = []
@@ -233,6 +247,7 @@ class _Search:
             if place is None:
                 solver.add(Incompatibility({package: term}))
                 return
+            self._foresee(node.name, project, term)
             bit, around = project.bit(place), project.around(place)
             if (package, bit) in self._added:
                 solver.decide(package, bit)
@@ -247,6 +262,14 @@ class _Search:
         refused = solver.try_version(package, bit, self._depend(package, around, wanted))
         if refused is not None:
             self._count(package, package, refused)
+
+    def _foresee(self, name: str, project: _Project, term: int) -> None:
+        """Of a project whose versions were refused again and again, the metadata of the next ones is asked for all at once."""
+        tried = self._tried[name] = self._tried.get(name, 0) + 1
+        if tried < _STUBBORN - 1 or tried & (tried - 1):
+            return
+        for place in project.following(term, min(2 * tried, _AHEAD)):
+            self._provider.source.prefetch(name, f"=={project.text(place)}")
 
     def _depend(self, package: int, bit: int, wanted: Sequence[_Wanted]) -> list[int]:
         for node, _, pinned in wanted:

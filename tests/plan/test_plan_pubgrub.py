@@ -83,6 +83,21 @@ def test_hundreds_of_versions_that_do_not_go_together_take_no_time() -> None:
     assert pins(solve(world, "r", "p", "q")) == {"p": "1.0", "q": "1.0", "r": "1.0"}
 
 
+def test_what_comes_next_is_asked_for_together() -> None:
+    """After four, eight, sixteen … refused versions: twice as many of those that follow."""
+    hints: list[tuple[str, str]] = []
+
+    class Watched(World):
+        def prefetch(self, name: str, text: str = "", extras: frozenset[str] = frozenset()) -> None:
+            hints.append((name, text))
+
+    world = Watched({"p": {f"{n}.0": ["r>=2"] if n else [] for n in range(30)}, "r": {"1.0": []}, "s": {"1.0": ["r"]}})
+    assert pins(solve(world, "r==1.0", "s", "p"))["p"] == "0.0"
+    asked = [text for name, text in hints if name == "p" and text]
+    assert asked[:8] == [f"=={n}.0" for n in range(25, 17, -1)]
+    assert set(asked) >= {f"=={n}.0" for n in range(25)}
+
+
 NAMES = ("a", "b", "c", "d")
 VERSIONS = ("1.0", "2.0", "3.0")
 _SPECS = st.sampled_from(("", "==1.0", "==2.0", "==3.0", "<2", ">=2", "!=2.0", "<3,>1", "==4.0"))
