@@ -27,11 +27,10 @@ def kept_builds(
     """
     if not builds:
         return {}
-    from rocmpip.app.build_package import Package, fingerprint_inputs
+    from rocmpip.app.build_package import Package, kept_wheel
     from rocmpip.app.builds import toolbox
     from rocmpip.build.git import git_digest
     from rocmpip.build.sources import source_digest
-    from rocmpip.store.wheelhouse import fingerprint
 
     context = session.context
     tools = toolbox(context, (), {}, torch)
@@ -49,8 +48,7 @@ def kept_builds(
             digest = f"sha256:{file.hashes['sha256']}"
         else:
             continue
-        inputs = replace(fingerprint_inputs(Package(name, item.version, recipe), tools), source=digest)
-        stored = tools.wheelhouse.find(fingerprint(inputs), name)
+        stored = kept_wheel(Package(name, item.version, recipe), tools, digest)
         if stored is not None:
             found[name] = stored.as_file()
     return found
@@ -76,7 +74,14 @@ def _unready(session: Session, plan: Plan) -> Iterator[tuple[ResolvedRecipe, tup
     for item in plan.items:
         if item.action == "build" and item.origin == "build":
             recipe = _recipe(context, item.recipe, item.version, planned_torch(context, plan.items))
-            missing = missing_needs(recipe, rocm_root=root, hip_root=root, env=context.env, target_prefix=context.target.prefix)
+            missing = missing_needs(
+                recipe,
+                rocm_root=root,
+                hip_root=root,
+                env=context.env,
+                target_prefix=context.target.prefix,
+                rocm=context.platform.rocm,
+            )
             if missing:
                 yield replace(recipe, name=item.name), missing
 

@@ -101,6 +101,12 @@ def fingerprint_inputs(package: Package, tools: Toolbox) -> FingerprintInputs:
     )
 
 
+def kept_wheel(package: Package, tools: Toolbox, source: str) -> StoredWheel | None:
+    """The wheel that was built here before for exactly this, from the source with that digest; nothing is downloaded."""
+    inputs = replace(fingerprint_inputs(package, tools), source=source)
+    return tools.wheelhouse.find(fingerprint(inputs), inputs.name)
+
+
 def resolve_for_build(
     book: RecipeBook, name: str, version: str, context: RecipeContext, *, jobs: int, env: Mapping[str, str]
 ) -> ResolvedRecipe:

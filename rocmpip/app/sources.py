@@ -134,18 +134,41 @@ def _unique(files: Iterator[File]) -> Iterator[File]:
 
 
 def _kept(policy: Policy, name: str) -> tuple[File, ...]:
-    """Builds in the wheelhouse that fit this machine and the torch of this run."""
-    from rocmpip.app.build_package import python_abi, wheelhouse_of
-    from rocmpip.app.stale import misfit
+    """Builds in the wheelhouse that are what would be made now: every input of their fingerprint is as it is today.
+
+    A source counts by the hash that its index gives. One that is listed nowhere any more, or without a hash, is taken to be
+    what it was: a version's archive does not change.
+    """
+    from rocmpip.app.build_package import Package, kept_wheel
+    from rocmpip.app.builds import toolbox
+    from rocmpip.build.git import git_digest
+    from rocmpip.build.identity import UNKNOWN
+    from rocmpip.model.errors import Refused
 
     context = policy.context
-    abi = python_abi(context.target)
     torch = policy.torch_seen() or context.installed_versions.get("torch", "")
-    return tuple(
-        one.as_file()
-        for one in wheelhouse_of(context.settings).candidates(name)
-        if one.provenance.inputs.python_abi in ("", abi) and not misfit(context, one.provenance, torch, recipe=False)
-    )
+    tools = toolbox(context, (), {}, torch)
+    built = {(one.provenance.inputs.version, one.provenance.inputs.source) for one in tools.wheelhouse.candidates(name)}
+    # What was built from a folder of the user's is no release of this project.
+    built = {(version, digest) for version, digest in built if version != UNKNOWN}
+    if not built:
+        return ()
+    listed = {str(version): file for version, file in source_files(policy, name).items()}
+    found: dict[str, File] = {}
+    for version, digest in sorted(built):
+        try:
+            recipe = context.book.resolve(name, version, context.recipe_context(torch=torch, name=name))
+        except Refused:
+            continue
+        file = listed.get(version)
+        if recipe.source.kind == "git":
+            digest = git_digest(recipe.source)
+        elif file is not None and "sha256" in file.hashes:
+            digest = f"sha256:{file.hashes['sha256']}"
+        stored = kept_wheel(Package(name, version, recipe), tools, digest)
+        if stored is not None:
+            found[stored.fingerprint] = stored.as_file()
+    return tuple(found.values())
 
 
 def _virtual(policy: Policy, name: str) -> tuple[tuple[Synthetic, ...], tuple[File, ...]]:

@@ -41,7 +41,14 @@ def misfit(context: Context, record: Provenance, torch: str, *, recipe: bool) ->
     if torch and inputs.torch and inputs.torch != torch:
         return f"the installed build was made against torch {inputs.torch}, and torch is {torch}"
     if recipe and inputs.recipe and record.recipe:
+        from rocmpip.app.builds import TEMPLATE
+        from rocmpip.build.identity import UNKNOWN
+
         name = record.recipe.partition(" ")[0]
+        own = context.book.get(inputs.name)
+        if own is not None and name == TEMPLATE and inputs.version != UNKNOWN:
+            # A folder of the user's own (no version before it is built) is built by the template whatever it is called.
+            return f"the installed build was made without a recipe of its own, and now there is one: {own.name} ({own.layer})"
         try:
             now = context.book.resolve(name, inputs.version, context.recipe_context(torch=torch, backend=inputs.backend))
         except Refused:

@@ -44,14 +44,17 @@ def build(job: BuildJob, *, progress: Tell | None = None, diagnose: Diagnose | N
     its wheel is not what was asked for; the log is kept in both cases of the latter. Interrupted builds leave nothing but
     the log.
     """
+    # The template builds under its own name; people know the package.
+    named = replace(job.recipe, name=job.provenance.inputs.name) if job.provenance else job.recipe
     refuse_missing(
-        job.recipe,
+        named,
         missing_needs(
             job.recipe,
             rocm_root=job.rocm_root,
             hip_root=job.hip_root,
             env=job.user_env,
             target_prefix=job.target.prefix,
+            rocm=job.rocm,
         ),
     )
     with sigterm_raises(), _work_folder(job) as (work, notes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sysconfig
 from collections.abc import Mapping
@@ -15,7 +16,11 @@ from rocmpip.build.surroundings import first_version, run_briefly
 from rocmpip.model.errors import Refused
 from rocmpip.model.packages import normalise
 from rocmpip.model.recipe import ResolvedRecipe, SystemNeed
-from rocmpip.model.record import Struct
+from rocmpip.model.record import Struct, replace
+from rocmpip.model.rocm import RocmVersion
+
+_DEVICE_COMPILER = "hipcc"
+_ONLY_NAMED = "that ROCm was named and is not installed here; --rocm (ROCMPIP_ROCM) chooses the one to build with"
 
 
 class Missing(Struct, frozen=True):
@@ -35,9 +40,18 @@ class Missing(Struct, frozen=True):
 
 
 def missing_needs(
-    recipe: ResolvedRecipe, *, rocm_root: str, hip_root: str, env: Mapping[str, str], target_prefix: str = ""
+    recipe: ResolvedRecipe,
+    *,
+    rocm_root: str,
+    hip_root: str,
+    env: Mapping[str, str],
+    target_prefix: str = "",
+    rocm: RocmVersion | None = None,
 ) -> tuple[Missing, ...]:
-    """All needs of the recipe that are not met. A tool that the build requirements bring (cmake, ninja) is not looked for."""
+    """All needs of the recipe that are not met. A tool that the build requirements bring (cmake, ninja) is not looked for.
+
+    ``rocm`` without a root was only named (--rocm): then a hipcc on PATH counts only when it is that ROCm's.
+    """
     roots = tuple(dict.fromkeys(root for root in (hip_root, rocm_root) if root))
     brought = set() if recipe.isolation else {_project(text) for text in recipe.requires}
     found = []
@@ -46,6 +60,8 @@ def missing_needs(
             if normalise(need.name) in brought:
                 continue
             missing = _tool(need, roots, env, target_prefix)
+            if missing is None and need.name == _DEVICE_COMPILER and rocm is not None and not rocm_root:
+                missing = _of_another_rocm(need, rocm, env, target_prefix)
         elif need.kind == "header":
             missing = _file(need, _include_folders(roots, env), (need.name,))
         elif need.kind == "cmake":
@@ -69,7 +85,7 @@ def refuse_missing(recipe: ResolvedRecipe, missing: tuple[Missing, ...]) -> None
             lines.append(f"{name}: {command} {' '.join(packages)}")
     count = len(missing)
     raise Refused(
-        f"building {recipe.name} {recipe.version} needs {count} thing{'s' if count > 1 else ''} that "
+        f"building {f'{recipe.name} {recipe.version}'.removesuffix(' 0')} needs {count} thing{'s' if count > 1 else ''} that "
         f"{'are' if count > 1 else 'is'} not on this machine",
         why="; ".join(str(one) for one in missing),
         hint=" | ".join(lines) or "install what is missing, then run the same command again",
@@ -82,11 +98,14 @@ def _project(requirement: str) -> str:
     return normalise(requirement[:end])
 
 
-def _tool(need: SystemNeed, roots: tuple[str, ...], env: Mapping[str, str], prefix: str) -> Missing | None:
+def _tool_path(roots: tuple[str, ...], env: Mapping[str, str], prefix: str) -> str:
     folders = [str(Path(root, *place)) for root in roots for place in (("bin",), ("llvm", "bin"), ("lib", "llvm", "bin"))]
     folders += [str(Path(prefix) / "bin")] if prefix else []
-    path = os.pathsep.join([env.get("PATH", os.defpath), *folders])
-    program = shutil.which(need.name, path=path)
+    return os.pathsep.join([env.get("PATH", os.defpath), *folders])
+
+
+def _tool(need: SystemNeed, roots: tuple[str, ...], env: Mapping[str, str], prefix: str) -> Missing | None:
+    program = shutil.which(need.name, path=_tool_path(roots, env, prefix))
     if program is None:
         return Missing(need)
     if not need.specifier:
@@ -101,6 +120,19 @@ def _tool(need: SystemNeed, roots: tuple[str, ...], env: Mapping[str, str], pref
         return Missing(need, f"{program} does not tell its version")
     shown = ".".join(map(str, version))
     return None if bounds.contains(Version(shown), prereleases=True) else Missing(need, f"{need.name} {shown}")
+
+
+def _of_another_rocm(need: SystemNeed, rocm: RocmVersion, env: Mapping[str, str], prefix: str) -> Missing | None:
+    """Nothing where the hipcc on PATH is of ``rocm``'s major.minor: its compiler's tag says so, else the version of HIP."""
+    program = shutil.which(need.name, path=_tool_path((), env, prefix))
+    text = run_briefly([program, "--version"], {**env, "HIP_PLATFORM": "amd"}) if program else ""
+    says = re.search(r"\broc-(\d+\.\d+)", text) or re.search(r"HIP version: *(\d+\.\d+)", text)
+    has = says.group(1) if says else "unknown"
+    if has == ".".join(map(str, rocm.minor)):
+        return None
+    # No package is named: what a distribution has under that name may be the very hipcc that is here.
+    wanted = replace(need, specifier=f"of ROCm {rocm}", reason=_ONLY_NAMED, apt="", dnf="", therock="")
+    return Missing(wanted, f"that of ROCm {has}")
 
 
 def _include_folders(roots: tuple[str, ...], env: Mapping[str, str]) -> list[str]:

@@ -34,7 +34,15 @@ def links(look: Look) -> Check:
         return Check(name, title, WARN, tuple(here), why, fix)
     if not look.platform.roots:
         return Check(name, title, SKIPPED, why="no ROCm is installed: wheels bring their own, builds need one")
-    return Check(name, title, OK, tuple(f"ROCm {root.version} in {root.path} ({root.source})" for root in look.platform.roots))
+    rows = tuple(
+        f"ROCm {root.version} in {root.path} ({root.source})" if root.path else f"ROCm {root.version}, named by {root.source}"
+        for root in look.platform.roots
+    )
+    if look.rocm is not None and not look.root and len(rows) > 1:
+        # Without any ROCm here a name only says which wheels to take; beside another one it may be a slip.
+        why = "the ROCm that was named is not installed: wheels are chosen for it, but what needs its compiler cannot be built"
+        return Check(name, title, WARN, rows, why, ("rocmpip detect",))
+    return Check(name, title, OK, rows)
 
 
 def winner(look: Look) -> Check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import zipfile
 from collections.abc import Callable
@@ -100,6 +101,20 @@ def test_what_cannot_be_built(words: tuple[str, ...], code: int, text: str, run:
     got, told = run("build", *words)
     assert got == code, told
     assert text in told["errors"][0]["message"] and told["ok"] is False
+
+
+def test_a_rocm_that_is_only_named_is_never_built_by_another(run: Run, python: Path, tmp_path: Path) -> None:
+    """CK's kernels are compiled, and the hipcc on PATH is not that of the ROCm that was named: torch would not load the result."""
+    put_torch(python)
+    hipcc = tmp_path / "bin/hipcc"
+    hipcc.parent.mkdir()
+    hipcc.write_text("#!/bin/sh\necho HIP version: 5.2.21153-0\n")
+    hipcc.chmod(0o755)
+    code, told = run("build", "flash-attn", PATH=f"{hipcc.parent}:{os.environ['PATH']}")
+    assert code == 44, told
+    (error,) = told["errors"]
+    assert "flash-attn 2.8.3" in error["message"] and "hipcc of ROCm 6.4 (here: that of ROCm 5.2)" in str(error)
+    assert not (tmp_path / "state/logs").exists()
 
 
 def test_no_gpu_to_build_for(run: Run) -> None:

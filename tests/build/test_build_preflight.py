@@ -9,6 +9,7 @@ import pytest
 from rocmpip.build.preflight import missing_needs, refuse_missing
 from rocmpip.model.errors import Refused
 from rocmpip.model.recipe import ResolvedRecipe, SystemNeed
+from rocmpip.model.rocm import parse_rocm
 
 
 def recipe(*needs: SystemNeed, requires: tuple[str, ...] = ()) -> ResolvedRecipe:
@@ -110,3 +111,35 @@ def test_nothing_missing_is_no_refusal() -> None:
         refuse_missing(recipe(), ())
     except Refused as problem:
         pytest.fail(f"refused for nothing: {problem}")
+
+
+HIPCC = SystemNeed("tool", "hipcc", apt="hipcc")
+
+
+@pytest.mark.parametrize(
+    ("says", "named", "told"),
+    [
+        # Debian 12's, Ubuntu's with AMD's packages, and one that tells nothing.
+        ("HIP version: 5.2.21153-0", "6.4", "program hipcc of ROCm 6.4 (here: that of ROCm 5.2): "),
+        ("HIP version: 5.2.21153-0", "5.2.3", ""),
+        ("HIP version: 6.4.43482-0f2d60242 AMD clang version 19.0.0git (roc-6.4.0 25133)", "6.4.1", ""),
+        ("HIP version: 7.1.25424 AMD clang version 20.0.0git (roc-7.1.0 25425)", "7.2", "(here: that of ROCm 7.1): "),
+        ("", "7.2", "(here: that of ROCm unknown): "),
+    ],
+)
+def test_a_rocm_that_is_only_named(says: str, named: str, told: str, tmp_path: Path) -> None:
+    """--rocm names one that no root has: the hipcc on PATH would silently compile with another."""
+    program(tmp_path / "bin", "hipcc", says)
+    env = {"PATH": f"{tmp_path / 'bin'}:/bin"}
+    found = [str(one) for one in missing_needs(recipe(HIPCC), rocm_root="", hip_root="", env=env, rocm=parse_rocm(named))]
+    assert len(found) == bool(told) and all(told in one and "--rocm" in one for one in found)
+    if found:
+        with pytest.raises(Refused) as caught:
+            refuse_missing(
+                recipe(HIPCC), missing_needs(recipe(HIPCC), rocm_root="", hip_root="", env=env, rocm=parse_rocm(named))
+            )
+        assert "apt-get" not in str(caught.value.hint)  # Debian's would be the hipcc that is here
+    # Where the ROCm has a root its own hipcc is taken; and what compiles nothing needs none.
+    root = str(tmp_path)
+    assert not missing_needs(recipe(HIPCC), rocm_root=root, hip_root=root, env=env, rocm=parse_rocm(named))
+    assert not missing_needs(recipe(), rocm_root="", hip_root="", env=env, rocm=parse_rocm(named))

@@ -86,8 +86,9 @@ def test_the_stale_trap(machine: Machine, tmp_path: Path) -> None:
         'schema = 1\n[package]\nname = "hip-extension"\nextends = "_torch-extension"\n'
         '[metadata]\nrequires = ["torch"]\n[build.env]\nHIP_EXTENSION_SPEED = "1"\n'
     )
-    told = machine.told("install", "hip-extension", "--recipe", str(recipe), "--rebuild", "hip-extension")
+    told = machine.told("install", "hip-extension", "--recipe", str(recipe))
     assert told["result"]["built"] == ["hip-extension 1.0"]
+    assert "recipe" in because(told)
     recipe.write_text(recipe.read_text().replace('"1"', '"2"'))
     told = machine.told("install", "hip-extension", "--recipe", str(recipe))
     assert told["result"]["built"] == ["hip-extension 1.0"] and targets(machine) == {"gfx90a"}

@@ -533,3 +533,15 @@ def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(place: tuple[Path, Path]
     (root / path).unlink()
     os.mkfifo(root / path)
     assert answers(environment(root, venv))
+
+
+def test_a_rocm_that_is_named_and_not_installed(place: tuple[Path, Path]) -> None:
+    """Wheels are chosen for it; beside another ROCm that is worth a word, without any it is how containers are made."""
+    folder, venv = place
+    root = healthy(folder / "root", ("mi300x",))
+    found = answers({**environment(root, venv), "ROCMPIP_ROCM": "7.2"})["rocm-root"]
+    assert found.verdict == "warn" and found.evidence[0] == "ROCm 7.2, named by ROCMPIP_ROCM"
+    assert "/opt/rocm" in found.evidence[1]
+    (folder / "bare").mkdir()
+    bare = answers({**environment(folder / "bare", venv), "ROCMPIP_ROCM": "7.2"})["rocm-root"]
+    assert (bare.verdict, bare.evidence) == ("ok", ("ROCm 7.2, named by ROCMPIP_ROCM",))

@@ -211,6 +211,9 @@ def test_rocm(asked: str, version: str, path: str, rows: list[str]) -> None:
     assert [str(root.version) for root in platform.roots] == rows
     assert ("ROCMPIP_ROCM" in platform.roots[0].source) == bool(asked)
     assert platform.state == "rocm"
+    told = [note for note in platform.notes if "is not installed here" in note]
+    assert len(told) == (not path)
+    assert all("6.4.1 in /opt/rocm" in note and f"ROCm {version} is named by ROCMPIP_ROCM" in note for note in told)
 
 
 def test_no_rocm_by_request() -> None:
