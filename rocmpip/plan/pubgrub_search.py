@@ -7,15 +7,14 @@ in which they are met, those with one possible version first, and those that kee
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rocmpip.plan.listing import Candidate, Listing
 from rocmpip.plan.provider import PYTHON, Choice, Provider
-from rocmpip.plan.pubgrub import OUT, ROOT, ROOT_VERSION, Incompatibility, NoSolution, Solver
+from rocmpip.plan.pubgrub import ROOT, ROOT_VERSION, Incompatibility, NoSolution, Solver
+from rocmpip.plan.pubgrub_project import Project
 from rocmpip.plan.requirements import Need
-from rocmpip.plan.versions import Spec, release
 
 __all__ = ["NoSolution", "NotHere", "search"]
 
@@ -25,9 +24,6 @@ _AHEAD = 48
 """So many versions' metadata is asked for at once at most."""
 _USUAL, _LATE, _EARLY, _PINNED, _DIRECT = range(5)
 _EXTRA = re.compile(r"""\s*(?:\band\s+)?\(?\s*extra\s*==\s*(?:"[^"]*"|'[^']*')\s*\)?\s*(?:and\b)?\s*""")
-
-
-_CLAUSE = re.compile(r"(===|==|~=|!=|<=|>=|<|>)\s*([^\s,]+)")
 
 
 class NotHere(Exception):
@@ -50,84 +46,6 @@ class _Wanted(NamedTuple):
     pinned: bool
 
 
-class _Project:
-    """The candidates of a project and what lies between them, each with a bit of a term.
-
-    Above ``OUT`` come the gaps, from below the oldest version to above the newest: requirements may allow versions that do not
-    exist, and whether two of them leave nothing at all or only no version makes a difference to the search. Then come the
-    candidates, the most wanted first.
-    """
-
-    def __init__(self, listing: Listing, places: Sequence[int], url: str = "", *, known: bool = True) -> None:
-        self._listing = listing
-        self._places = places
-        self.url = url
-        self._known = known
-        keys = listing.keys
-        self._wanted = [keys[place] for place in places]
-        self._keys = sorted(self._wanted)
-        self._gaps = len(places) + 1
-        self._first = 1 + self._gaps
-        self.everything = (1 << (self._first + len(places))) - 1
-        self._allowed: dict[str, int] = {}
-
-    def candidate(self, place: int) -> Candidate:
-        """Made when it is looked at, which few ever are."""
-        return self._listing[self._places[place]]
-
-    def best(self, term: int) -> int | None:
-        """The place of the most wanted candidate in ``term``."""
-        real = term >> self._first
-        return (real & -real).bit_length() - 1 if real else None
-
-    def following(self, term: int, count: int) -> list[int]:
-        """The places of up to ``count`` candidates that come after the best one in ``term``."""
-        real = term >> self._first
-        found: list[int] = []
-        while (real := real & (real - 1)) and len(found) < count:
-            found.append((real & -real).bit_length() - 1)
-        return found
-
-    def text(self, place: int) -> str:
-        return self._listing.text(self._places[place])
-
-    def bit(self, place: int) -> int:
-        return 1 << (self._first + place)
-
-    def around(self, place: int) -> int:
-        """A candidate together with the gaps beside it: what is said of it may as well be said of what does not exist."""
-        gap = bisect_left(self._keys, self._wanted[place])
-        return self.bit(place) | 0b110 << gap
-
-    def allowed(self, spec: Spec) -> int:
-        """What ``spec`` holds."""
-        known = self._allowed.get(spec.text)
-        if known is None:
-            known = self.everything & ~OUT
-            if spec.text and self._known:
-                known = self._between(spec.text)
-                bit = 1 << self._first
-                for place, key in zip(self._places, self._wanted, strict=True):
-                    if spec.holds(key, self._listing.text(place)):
-                        known |= bit
-                    bit <<= 1
-            self._allowed[spec.text] = known
-        return known
-
-    def _between(self, text: str) -> int:
-        """The gaps that versions of a specifier may lie in."""
-        held = (1 << self._gaps) - 1
-        for match in _CLAUSE.finditer(text):
-            operator, version = match.groups()
-            low, high = _bounds(operator, version)
-            # A gap is held where a part of it is: from the one that has or follows the lower bound to that before the upper one.
-            first = 0 if low is None else bisect_right(self._keys, low)
-            last = self._gaps - 1 if high is None else bisect_left(self._keys, high)
-            clause = (1 << (last + 1)) - (1 << first) if first <= last else 0
-            held &= clause
-        return held << 1
-
-
 def search(provider: Provider, roots: Sequence[Need], max_rounds: int) -> dict[str, Choice]:
     """A choice for every project. Raises NoSolution, NotHere, and what the provider's source raises."""
     return _Search(provider, roots).run(max_rounds)
@@ -140,7 +58,7 @@ class _Search:
         self._solver = Solver()
         self._nodes: list[Node] = [Node("")]
         self._numbers: dict[Node, int] = {}
-        self._projects: dict[str, _Project] = {}
+        self._projects: dict[str, Project] = {}
         self._queue: dict[int, tuple[int, int, int]] = {}
         self._tiers: dict[str, tuple[int, int]] = {}
         self._met: dict[Node, int] = {}
@@ -263,7 +181,7 @@ class _Search:
         if refused is not None:
             self._count(package, package, refused)
 
-    def _foresee(self, name: str, project: _Project, term: int) -> None:
+    def _foresee(self, name: str, project: Project, term: int) -> None:
         """Of a project whose versions were refused again and again, the metadata of the next ones is asked for all at once."""
         tried = self._tried[name] = self._tried.get(name, 0) + 1
         if tried < _STUBBORN - 1 or tried & (tried - 1):
@@ -367,42 +285,20 @@ class _Search:
             raise NotHere(f"{one.name} by URL")
         return project.allowed(one.spec)
 
-    def _project(self, name: str) -> _Project:
+    def _project(self, name: str) -> Project:
         known = self._projects.get(name)
         if known is None:
             known = self._projects[name] = self._make_project(name)
         return known
 
-    def _make_project(self, name: str) -> _Project:
+    def _make_project(self, name: str) -> Project:
         provider = self._provider
         if reason := provider.policy.forbidden(name):
-            return _Project(Listing(name, [provider.forbid(name, reason)]), (0,), known=False)
+            return Project(Listing(name, [provider.forbid(name, reason)]), (0,), known=False)
         direct = [one for one in (*self._roots, *provider.policy.constraints.get(name, ())) if one.name == name and one.url]
         if direct:
-            return _Project(Listing(name, [provider.direct_candidate(direct[0])]), (0,), direct[0].url)
-        return _Project(*provider.order(name))
-
-
-def _bounds(operator: str, text: str) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None]:
-    """The keys between which the versions of a clause lie, None for no bound. What leaves only a version out has none."""
-    wild = text.endswith(".*")
-    try:
-        version = release(text.removesuffix(".*"))
-    except ValueError:
-        return None, None
-    key = version.key
-    if operator in (">=", ">"):
-        return key, None
-    if operator in ("<=", "<"):
-        return None, key
-    if operator == "!=":
-        return None, None
-    if operator == "~=" or wild:
-        numbers = version.full.release
-        head = numbers if wild else numbers[:-1]
-        above = release(".".join(map(str, (*head[:-1], head[-1] + 1)))) if head else None
-        return key, above.key if above else None
-    return key, key
+            return Project(Listing(name, [provider.direct_candidate(direct[0])]), (0,), direct[0].url)
+        return Project(*provider.order(name))
 
 
 def _parts(node: Node) -> list[Node]:
