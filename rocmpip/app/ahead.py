@@ -80,7 +80,7 @@ def _unready(session: Session, plan: Plan) -> Iterator[tuple[ResolvedRecipe, tup
                 hip_root=root,
                 env=context.env,
                 target_prefix=context.target.prefix,
-                rocm=context.platform.rocm,
+                only_named=context.platform.only_named,
             )
             if missing:
                 yield replace(recipe, name=item.name), missing

@@ -152,6 +152,7 @@ def build_package(package: Package, tools: Toolbox, *, progress: Callable[[Progr
             rocm_root=tools.platform.rocm_root,
             hip_root=tools.platform.rocm_root,
             rocm=tools.platform.rocm,
+            only_named=tools.platform.only_named,
             torch=tools.torch,
             target=tools.target,
             pip_argv=tools.pip_argv,

@@ -54,7 +54,7 @@ def build(job: BuildJob, *, progress: Tell | None = None, diagnose: Diagnose | N
             hip_root=job.hip_root,
             env=job.user_env,
             target_prefix=job.target.prefix,
-            rocm=job.rocm,
+            only_named=job.only_named,
         ),
     )
     with sigterm_raises(), _work_folder(job) as (work, notes):

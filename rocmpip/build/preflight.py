@@ -46,11 +46,11 @@ def missing_needs(
     hip_root: str,
     env: Mapping[str, str],
     target_prefix: str = "",
-    rocm: RocmVersion | None = None,
+    only_named: RocmVersion | None = None,
 ) -> tuple[Missing, ...]:
     """All needs of the recipe that are not met. A tool that the build requirements bring (cmake, ninja) is not looked for.
 
-    ``rocm`` without a root was only named (--rocm): then a hipcc on PATH counts only when it is that ROCm's.
+    ``only_named`` is a ROCm that was named where the machine has another (--rocm): a hipcc counts only when it is that ROCm's.
     """
     roots = tuple(dict.fromkeys(root for root in (hip_root, rocm_root) if root))
     brought = set() if recipe.isolation else {_project(text) for text in recipe.requires}
@@ -60,8 +60,8 @@ def missing_needs(
             if normalise(need.name) in brought:
                 continue
             missing = _tool(need, roots, env, target_prefix)
-            if missing is None and need.name == _DEVICE_COMPILER and rocm is not None and not rocm_root:
-                missing = _of_another_rocm(need, rocm, env, target_prefix)
+            if missing is None and need.name == _DEVICE_COMPILER and only_named is not None:
+                missing = _of_another_rocm(need, only_named, env, target_prefix)
         elif need.kind == "header":
             missing = _file(need, _include_folders(roots, env), (need.name,))
         elif need.kind == "cmake":

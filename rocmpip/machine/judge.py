@@ -59,7 +59,7 @@ def judge(
         ]
 
     version, root, rocm_from, roots = _rocm(evidence.roots, rocm, rocm_source)
-    if version is not None and not root and evidence.roots:
+    if version is not None and not root and evidence.roots:  # Platform.only_named
         there = ", ".join(f"{one.version or 'unknown'} in {one.path}" for one in evidence.roots)
         notes.append(
             f"ROCm {version} is named by {rocm_from} and is not installed here (installed: {there}): wheels are chosen for it, "

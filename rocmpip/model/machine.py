@@ -124,6 +124,12 @@ class Platform(Struct, frozen=True):
     """The file or variable that gives the container away."""
 
     @property
+    def only_named(self) -> RocmVersion | None:
+        """The ROCm, where it was named and another one is what the machine has. Where none is found the name is the user's
+        word for what the probe does not see."""
+        return self.rocm if not self.rocm_root and any(root.path for root in self.roots) else None
+
+    @property
     def state(self) -> str:
         """ "gpu" (targets known), "rocm" (ROCm but no GPU known), or "none"."""
         if self.gfx_targets:

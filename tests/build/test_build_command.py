@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from rocmpip.app.env import Needed, Variable, lines
+from rocmpip.demo.sysroot import write_sysroot
 from rocmpip.demo.torchlike import torch_wheel
 from rocmpip.model.provenance import FingerprintInputs, Provenance
 from tests.support.commands import rocmpip
@@ -110,6 +112,8 @@ def test_a_rocm_that_is_only_named_is_never_built_by_another(run: Run, python: P
     hipcc.parent.mkdir()
     hipcc.write_text("#!/bin/sh\necho HIP version: 5.2.21153-0\n")
     hipcc.chmod(0o755)
+    shutil.rmtree(tmp_path / "machine")
+    write_sysroot(tmp_path / "machine", [], "5.2.3")
     code, told = run("build", "flash-attn", PATH=f"{hipcc.parent}:{os.environ['PATH']}")
     assert code == 44, told
     (error,) = told["errors"]

@@ -131,15 +131,14 @@ def test_a_rocm_that_is_only_named(says: str, named: str, told: str, tmp_path: P
     """--rocm names one that no root has: the hipcc on PATH would silently compile with another."""
     program(tmp_path / "bin", "hipcc", says)
     env = {"PATH": f"{tmp_path / 'bin'}:/bin"}
-    found = [str(one) for one in missing_needs(recipe(HIPCC), rocm_root="", hip_root="", env=env, rocm=parse_rocm(named))]
+    found = [str(one) for one in missing_needs(recipe(HIPCC), rocm_root="", hip_root="", env=env, only_named=parse_rocm(named))]
     assert len(found) == bool(told) and all(told in one and "--rocm" in one for one in found)
     if found:
         with pytest.raises(Refused) as caught:
             refuse_missing(
-                recipe(HIPCC), missing_needs(recipe(HIPCC), rocm_root="", hip_root="", env=env, rocm=parse_rocm(named))
+                recipe(HIPCC), missing_needs(recipe(HIPCC), rocm_root="", hip_root="", env=env, only_named=parse_rocm(named))
             )
         assert "apt-get" not in str(caught.value.hint)  # Debian's would be the hipcc that is here
-    # Where the ROCm has a root its own hipcc is taken; and what compiles nothing needs none.
-    root = str(tmp_path)
-    assert not missing_needs(recipe(HIPCC), rocm_root=root, hip_root=root, env=env, rocm=parse_rocm(named))
-    assert not missing_needs(recipe(), rocm_root="", hip_root="", env=env, rocm=parse_rocm(named))
+    # What compiles nothing needs no compiler, and a ROCm that has a root, or is all that is known, needs no such look.
+    assert not missing_needs(recipe(), rocm_root="", hip_root="", env=env, only_named=parse_rocm(named))
+    assert not missing_needs(recipe(HIPCC), rocm_root="", hip_root="", env=env)

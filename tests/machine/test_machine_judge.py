@@ -211,6 +211,7 @@ def test_rocm(asked: str, version: str, path: str, rows: list[str]) -> None:
     assert [str(root.version) for root in platform.roots] == rows
     assert ("ROCMPIP_ROCM" in platform.roots[0].source) == bool(asked)
     assert platform.state == "rocm"
+    assert platform.only_named == (None if path else platform.rocm)
     told = [note for note in platform.notes if "is not installed here" in note]
     assert len(told) == (not path)
     assert all("6.4.1 in /opt/rocm" in note and f"ROCm {version} is named by ROCMPIP_ROCM" in note for note in told)
@@ -225,6 +226,8 @@ def test_no_rocm_by_request() -> None:
 def test_an_override_without_any_root_is_a_row() -> None:
     platform = judge(Evidence(), rocm="6.4", rocm_source="ROCMPIP_ROCM")
     assert platform.roots == (RocmRoot(parse_rocm("6.4"), "", "ROCMPIP_ROCM", "override"),)
+    # The user's word for what the probe does not see: no other ROCm is there that could be taken for it.
+    assert platform.only_named is None and platform.notes == ()
 
 
 @pytest.mark.parametrize("value", ["7", "latest", "6.x", "6.4garbage", "6.4 7.2", "-1.2", "2024.1", "6.4\n;", "٦.٤", "v"])
