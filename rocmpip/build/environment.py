@@ -121,7 +121,11 @@ def _rocm(rocm_root: str, hip_root: str, around: Surroundings, said: list[str], 
 
 
 # Variables of the user's that change a binary although no recipe names them.
-_STEERING = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "HIPCC_COMPILE_FLAGS_APPEND", "CMAKE_ARGS")
+_STEERING = (
+    "CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "HIPCC_COMPILE_FLAGS_APPEND", "CMAKE_ARGS", "CMAKE_BUILD_TYPE", "NVCC_FLAGS",
+    # What gets compiled at all: flash-attn's head sizes and rounding, PyG's and apex' choices of extensions, aiter's kernels.
+    "OPT_DIM", "CK_TILE_FLOAT_TO_BFLOAT16_DEFAULT", "FORCE_ONLY_CPU", "FORCE_ONLY_CUDA", "WITH_METIS", "ENABLE_CK", "PREBUILD_KERNELS",
+)  # fmt: skip
 
 
 def users_own(recipe: ResolvedRecipe, user: Mapping[str, str]) -> tuple[str, ...]:

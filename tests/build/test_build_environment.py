@@ -200,3 +200,11 @@ def test_config_settings_of_both() -> None:
 
 def test_secrets_longest_first() -> None:
     assert secrets_of({"A_TOKEN": "abcdef", "B_TOKEN": "abcdefgh"}) == ("abcdefgh", "abcdef")
+
+
+def test_a_variable_that_no_recipe_names_and_that_chooses_what_is_compiled_is_the_users_own() -> None:
+    """flash-attn compiles its kernels for the head sizes of OPT_DIM: a wheel of one size is not the wheel of all."""
+    assert users_own(recipe(), {"OPT_DIM": "128", "PREBUILD_KERNELS": "1", "HOME": "/h"}) == (
+        "OPT_DIM=128",
+        "PREBUILD_KERNELS=1",
+    )
