@@ -45,7 +45,7 @@ class BuildJob(Struct, frozen=True):
     expected_seconds: float | None = None
     """From earlier builds, for the estimate."""
     only_named: RocmVersion | None = None
-    """The ROCm that was named where the machine has another one (``Platform.only_named``): that one's hipcc is not taken."""
+    """The ROCm that --rocm asks for where the machine has another one (``Platform.only_named``): that one's hipcc is not taken."""
     compile_cache: bool = True
     """Use ccache or sccache when present."""
     constraints: tuple[str, ...] = ()

@@ -38,9 +38,9 @@ def links(look: Look) -> Check:
         f"ROCm {root.version} in {root.path} ({root.source})" if root.path else f"ROCm {root.version}, named by {root.source}"
         for root in look.platform.roots
     )
-    if look.platform.only_named is not None:
+    if look.rocm is not None and not look.root and len(rows) > 1:
         # Without any ROCm here a name only says which wheels to take; beside another one it may be a slip.
-        why = "the ROCm that was named is not installed: wheels are chosen for it, but what needs its compiler cannot be built"
+        why = "the ROCm that was named is not installed: wheels are chosen for it, but its compiler is not here"
         return Check(name, title, WARN, rows, why, ("rocmpip detect",))
     return Check(name, title, OK, rows)
 

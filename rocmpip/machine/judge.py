@@ -59,11 +59,12 @@ def judge(
         ]
 
     version, root, rocm_from, roots = _rocm(evidence.roots, rocm, rocm_source)
-    if version is not None and not root and evidence.roots:  # Platform.only_named
+    if version is not None and not root and evidence.roots:
         there = ", ".join(f"{one.version or 'unknown'} in {one.path}" for one in evidence.roots)
+        builds = "what needs its compiler cannot be built" if rocm_from.startswith("--") else "builds take the hipcc on PATH"
         notes.append(
             f"ROCm {version} is named by {rocm_from} and is not installed here (installed: {there}): wheels are chosen for it, "
-            "but what needs its compiler cannot be built"
+            f"but {builds}"
         )
     return Platform(
         gpus=gpus,

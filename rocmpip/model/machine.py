@@ -125,9 +125,10 @@ class Platform(Struct, frozen=True):
 
     @property
     def only_named(self) -> RocmVersion | None:
-        """The ROCm, where it was named and another one is what the machine has. Where none is found the name is the user's
-        word for what the probe does not see."""
-        return self.rocm if not self.rocm_root and any(root.path for root in self.roots) else None
+        """The ROCm, where the command line asks for one and another is what the machine has. ROCMPIP_ROCM overrides what is
+        detected: it is the user's word for what the probe does not see, and so is --rocm where no ROCm is found."""
+        asked = self.rocm_source.startswith("--") and not self.rocm_root
+        return self.rocm if asked and any(root.path for root in self.roots) else None
 
     @property
     def state(self) -> str:

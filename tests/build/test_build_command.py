@@ -114,7 +114,7 @@ def test_a_rocm_that_is_only_named_is_never_built_by_another(run: Run, python: P
     hipcc.chmod(0o755)
     shutil.rmtree(tmp_path / "machine")
     write_sysroot(tmp_path / "machine", [], "5.2.3")
-    code, told = run("build", "flash-attn", PATH=f"{hipcc.parent}:{os.environ['PATH']}")
+    code, told = run("build", "flash-attn", "--rocm", "6.4", PATH=f"{hipcc.parent}:{os.environ['PATH']}")
     assert code == 44, told
     (error,) = told["errors"]
     assert "flash-attn 2.8.3" in error["message"] and "hipcc of ROCm 6.4 (here: that of ROCm 5.2)" in str(error)

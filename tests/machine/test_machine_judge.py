@@ -211,7 +211,10 @@ def test_rocm(asked: str, version: str, path: str, rows: list[str]) -> None:
     assert [str(root.version) for root in platform.roots] == rows
     assert ("ROCMPIP_ROCM" in platform.roots[0].source) == bool(asked)
     assert platform.state == "rocm"
-    assert platform.only_named == (None if path else platform.rocm)
+    # The variable overrides detection; the option asks for another ROCm than the one that is here.
+    assert platform.only_named is None
+    option = judge(Evidence(roots=(ROOT, OLD)), rocm=asked, rocm_source="--rocm")
+    assert option.only_named == (None if path else platform.rocm)
     told = [note for note in platform.notes if "is not installed here" in note]
     assert len(told) == (not path)
     assert all("6.4.1 in /opt/rocm" in note and f"ROCm {version} is named by ROCMPIP_ROCM" in note for note in told)
