@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from rocmpip.model.record import Struct
 
 OUT = 1
 """The bit of a term that says: may be left out."""
@@ -34,16 +35,14 @@ class Relation(Enum):
     OPEN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Incompatibility:
+class Incompatibility(Struct, frozen=True):
     """``terms`` by package. ``dependency`` is (dependent, dependency) where that is what it says."""
 
     terms: Mapping[int, int]
     dependency: tuple[int, int] | None = None
 
 
-@dataclass(slots=True)
-class _Derivation:
+class _Derivation(Struct):
     moment: int
     level: int
     cause: int

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import os
 import pty
-import random
 import re
 import select
 import struct
 import subprocess
 import sys
 import termios
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from rocmpip.demo.wheels import Wheel
+from tests.alias.terminal_servers import private_index, slow_index
 from tests.support.environments import installed, put
 
 pytestmark = pytest.mark.pip
@@ -86,48 +82,6 @@ class Terminal:
             self.child.wait()
         os.close(self.slave)
         os.close(self.master)
-
-
-class Private(BaseHTTPRequestHandler):
-    """An index with one wheel, for who knows the password."""
-
-    wheel = Wheel("private-thing", "1.0")
-    secret = "Basic " + base64.b64encode(b"me:tr0ub4dor").decode()
-
-    def do_GET(self) -> None:
-        if self.headers.get("Authorization") != self.secret:
-            self._answer(401, b"", "text/plain")
-        elif self.path == "/simple/private-thing/":
-            page = f'<!DOCTYPE html><html><body><a href="/files/{self.wheel.filename}">{self.wheel.filename}</a></body></html>'
-            self._answer(200, page.encode(), "text/html")
-        elif self.path == f"/files/{self.wheel.filename}":
-            self._answer(200, self.wheel.content, "application/octet-stream")
-        else:
-            self._answer(404, b"", "text/plain")
-
-    def _answer(self, status: int, body: bytes, kind: str) -> None:
-        self.send_response(status)
-        if status == 401:
-            self.send_header("WWW-Authenticate", 'Basic realm="private"')
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@contextmanager
-def private_index() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Private) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/simple"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture
@@ -215,36 +169,6 @@ def test_the_windows_width_reaches_pip(start: Callable[..., Terminal]) -> None:
     assert wide.said.count("\n") < narrow.said.count("\n")
 
 
-class Slow(BaseHTTPRequestHandler):
-    """An index with one large wheel, whose second half comes when the test says so."""
-
-    wheel = Wheel("large-thing", "1.0", files={"large/data.bin": random.Random(1).randbytes(3_000_000)})
-    rest = threading.Event()
-
-    def do_GET(self) -> None:
-        page = f'<!DOCTYPE html><html><body><a href="/files/{self.wheel.filename}">{self.wheel.filename}</a></body></html>'
-        file = self.path.startswith("/files/") and not self.path.endswith(".metadata")
-        body = self.wheel.content if file else page.encode()
-        first, last = 0, len(body)
-        wanted = self.headers.get("Range", "").removeprefix("bytes=")
-        if wanted:
-            start, _, end = wanted.partition("-")
-            first, last = (int(start), int(end) + 1 if end else last) if start else (last - int(end), last)
-        self.send_response(206 if wanted else 404 if self.path.endswith(".metadata") else 200)
-        self.send_header("Content-Type", "application/octet-stream" if file else "text/html")
-        self.send_header("Content-Length", str(last - first))
-        self.send_header("Content-Range", f"bytes {first}-{last - 1}/{len(body)}")
-        self.end_headers()
-        half = first + (last - first) // 2
-        self.wfile.write(body[first:half])
-        if file and not wanted:
-            self.rest.wait(60)
-        self.wfile.write(body[half:last])
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 def bars(said: str) -> list[str]:
     """The progress bars of what a terminal got, each as it was drawn, without colours and movements of the cursor."""
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said)
@@ -253,26 +177,15 @@ def bars(said: str) -> list[str]:
 
 @pytest.mark.parametrize("module", ["pip", "rocmpip"])
 def test_the_progress_bar_follows_the_window(start: Callable[..., Terminal], python: Path, module: str) -> None:
-    Slow.rest.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            index = f"http://127.0.0.1:{server.server_port}/simple"
-            target = ["--python", str(python)] if module == "pip" else []
-            terminal = start(
-                *target, "install", "--no-cache-dir", "--index-url", index, "large-thing", columns=120, module=module
-            )
-            terminal.until(r"1\.\d+/3\.\d MB")
-            wide, before = bars(terminal.said), len(terminal.said)
-            terminal.resize(46)
-            terminal.until(rf"(?s)^.{{{before}}}(?:.*?\x1b\[2K){{8}}")  # drawn anew a few times
-            Slow.rest.set()
-            assert terminal.end() == 0, terminal.said
-        finally:
-            Slow.rest.set()
-            server.shutdown()
-            thread.join()
+    with slow_index() as (index, rest):
+        target = ["--python", str(python)] if module == "pip" else []
+        terminal = start(*target, "install", "--no-cache-dir", "--index-url", index, "large-thing", columns=120, module=module)
+        terminal.until(r"1\.\d+/3\.\d MB")
+        wide, before = bars(terminal.said), len(terminal.said)
+        terminal.resize(46)
+        terminal.until(rf"(?s)^.{{{before}}}(?:.*?\x1b\[2K){{8}}")  # drawn anew a few times
+        rest.set()
+        assert terminal.end() == 0, terminal.said
     narrow = bars(terminal.said[before:])
     assert max(map(len, wide)) > 60
     assert narrow and len(narrow[-1]) <= 46
