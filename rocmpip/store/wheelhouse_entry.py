@@ -17,6 +17,8 @@ ENTRY = "entry.json"
 SCHEMA = 1
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 """What a project's folder may be called: a normalised name."""
+_LAST_MOMENT = 253_402_300_800.0
+"""The year 10000, in seconds since 1970: what lies behind is no time that could be shown."""
 
 
 def fingerprint(inputs: FingerprintInputs) -> str:
@@ -79,11 +81,13 @@ def read_entry(entry: Path) -> tuple[StoredWheel | None, str]:
         if path.is_symlink() or not path.is_file():
             return None, "its wheel is missing"
         refuse_unsafe(path)
+        if not 0 <= float(record["created"]) < _LAST_MOMENT:
+            return None, "its entry names no time"
         stored = StoredWheel(
             entry.name, path, str(record["sha256"]), int(record["size"]),
             float(record["created"]), float(record["seconds"]), provenance,
         )  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, msgspec.MsgspecError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, msgspec.MsgspecError) as problem:
         return None, f"its entry cannot be read ({type(problem).__name__})"
     return stored, ""
 

@@ -15,12 +15,15 @@ from rocmpip.elf import ElfError, covers, examine_wheel, read_wheel
 from rocmpip.model.errors import CheckFailed, InputError, UsageError
 from rocmpip.model.provenance import Provenance, from_json
 from rocmpip.model.record import Struct, msgspec
+from rocmpip.model.regular import regular
 from rocmpip.store.wheelhouse import StoredWheel, Wheelhouse
 from rocmpip.store.wheelhouse_files import copy_file, sha256_of
 
 MANIFEST = "rocmpip-wheelhouse.json"
 _SCHEMA = 1
 _LIMIT = 64 << 20
+_LONGEST = 366 * 86400.0
+"""Seconds that a build may be said to have taken."""
 
 
 class Exported(Struct, frozen=True):
@@ -119,14 +122,16 @@ def _check_folder(folder: Path, target: dict[str, Any]) -> None:
 def _manifest(folder: Path) -> dict[str, Any] | None:
     path = folder / MANIFEST
     try:
-        if path.stat().st_size > _LIMIT:
+        with open(path, "rb", opener=regular) as stream:
+            content = stream.read(_LIMIT + 1)
+        if len(content) > _LIMIT:
             raise InputError(f"{path} is too large to be a manifest")
-        data = msgspec.json.decode(path.read_bytes())
+        data = msgspec.json.decode(content)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as problem:
+    except (OSError, msgspec.MsgspecError, RecursionError) as problem:
         raise InputError(f"{path} cannot be read", why=str(problem)) from problem
-    if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
+    if not isinstance(data, dict) or data.get("schema") != _SCHEMA or not isinstance(data.get("wheels", []), list):
         raise InputError(f"{path} is no manifest of a schema that this rocmpip knows")
     return data
 
@@ -148,7 +153,8 @@ def import_folder(house: Wheelhouse, folder: Path) -> Imported:
         try:
             record = _record(wheel, row)
             seconds = row.get("seconds", 0.0)
-            stored.append(house.put(wheel, record, seconds=float(seconds) if isinstance(seconds, (int, float)) else 0.0))
+            believed = isinstance(seconds, (int, float)) and 0 <= seconds < _LONGEST
+            stored.append(house.put(wheel, record, seconds=float(seconds) if believed else 0.0))
         except (ValueError, OSError, CheckFailed) as problem:
             refused.append((wheel.name, str(problem)))
     refused += [(name, "the manifest names it and it is not there") for name in rows]

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 from rocmpip.model.errors import Refused
+from rocmpip.model.regular import regular
 
 _BLOCK = 1 << 20
 
@@ -15,7 +16,7 @@ _BLOCK = 1 << 20
 def sha256_of(path: Path) -> str:
     """Hex digest of a file, read in 1 MiB blocks."""
     digest = hashlib.sha256()
-    with path.open("rb") as stream:
+    with open(path, "rb", opener=regular) as stream:
         while block := stream.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
@@ -76,7 +77,7 @@ def sync_folder(path: Path) -> None:
 def copy_file(source: Path, target: Path) -> str:
     """Copy to a new file (mode 0644), flushed to disk; the digest of what was written."""
     digest = hashlib.sha256()
-    with source.open("rb") as reader, target.open("xb") as writer:
+    with open(source, "rb", opener=regular) as reader, target.open("xb") as writer:
         while block := reader.read(_BLOCK):
             digest.update(block)
             writer.write(block)

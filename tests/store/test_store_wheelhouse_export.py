@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ from rocmpip.build.record import write_record
 from rocmpip.model.errors import CheckFailed, InputError, UsageError
 from rocmpip.model.provenance import FingerprintInputs, Provenance
 from rocmpip.store.wheelhouse import StoredWheel, Wheelhouse, fingerprint
+from rocmpip.store.wheelhouse_entry import ENTRY
 from rocmpip.store.wheelhouse_export import MANIFEST, export, import_folder
 from tests.support.elf_files import bundle, elf, wheel
 
@@ -152,9 +155,44 @@ def test_import_of_no_folder_or_a_bad_manifest(house: Wheelhouse, tmp_path: Path
     (tmp_path / MANIFEST).write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
         import_folder(house, tmp_path)
-    (tmp_path / MANIFEST).write_text('{"schema": 7}')
-    with pytest.raises(InputError, match="schema"):
+    for strange in ('{"schema": 7}', '{"schema": 1, "wheels": 5}', '{"schema": 1, "wheels": null}'):
+        (tmp_path / MANIFEST).write_text(strange)
+        with pytest.raises(InputError, match="schema"):
+            import_folder(house, tmp_path)
+    (tmp_path / MANIFEST).write_text('{"schema": 1, "wheels": ' + "[" * 100_000 + "]" * 100_000 + "}")
+    with pytest.raises(InputError, match="cannot be read"):
         import_folder(house, tmp_path)
+
+
+def test_import_does_not_wait_for_a_pipe(house: Wheelhouse, tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    os.mkfifo(tmp_path / "one" / MANIFEST)
+    with pytest.raises(InputError, match="cannot be read"):
+        import_folder(house, tmp_path / "one")
+    build(tmp_path, house)
+    export(house, tmp_path / "out", ("gfx90a",))
+    (tmp_path / "out" / FILENAME).unlink()
+    os.mkfifo(tmp_path / "out" / FILENAME)
+    back = import_folder(Wheelhouse(tmp_path / "elsewhere"), tmp_path / "out")
+    assert back.wheels == () and "not a regular file" in back.refused[0][1]
+
+
+@pytest.mark.parametrize("seconds", ["1e308", "-1", '"long"'])
+def test_import_believes_no_absurd_build_time(house: Wheelhouse, tmp_path: Path, seconds: str) -> None:
+    build(tmp_path, house)
+    export(house, tmp_path / "out", ("gfx90a",))
+    manifest = tmp_path / "out" / MANIFEST
+    manifest.write_text(re.sub(r'"seconds": [^,\n]+', f'"seconds": {seconds}', manifest.read_text()))
+    assert f'"seconds": {seconds}' in manifest.read_text()
+    assert [one.seconds for one in import_folder(Wheelhouse(tmp_path / "elsewhere"), tmp_path / "out").wheels] == [0.0]
+
+
+@pytest.mark.parametrize("created", ["1e308", "-5", "[" * 100_000 + "]" * 100_000])
+def test_an_entry_with_an_absurd_time_is_none(house: Wheelhouse, tmp_path: Path, created: str) -> None:
+    entry = build(tmp_path, house).path.parent / ENTRY
+    entry.write_text(re.sub(r'"created": ?[^,\n}]+', f'"created": {created}', entry.read_text()))
+    assert created in entry.read_text()
+    assert house.list() == ()
 
 
 def test_a_record_in_a_wheel_is_deterministic(tmp_path: Path, house: Wheelhouse) -> None:
