@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform as machine
 import sysconfig
 import time
@@ -143,7 +144,8 @@ def build_package(package: Package, tools: Toolbox, *, progress: Callable[[Progr
         recipe=f"{package.recipe.name} ({package.recipe.layer})",
         runtime={value.key: value.value for value in package.recipe.runtime},
     )
-    log = tools.logs / f"{name}-{package.version}-{time.strftime('%Y%m%d-%H%M%S')}.log"
+    # Two processes may build one package in the same second, for one GPU each.
+    log = tools.logs / f"{name}-{package.version}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     with TemporaryFolder(prefix="rocmpip-wheel-") as folder:
         job = BuildJob(
             recipe=package.recipe,
