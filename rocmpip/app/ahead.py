@@ -27,9 +27,8 @@ def kept_builds(
     """
     if not builds:
         return {}
-    from rocmpip.app.build_package import Package, kept_wheel
+    from rocmpip.app.build_package import Package, kept_wheel, listed_digest
     from rocmpip.app.builds import toolbox
-    from rocmpip.build.git import git_digest
     from rocmpip.build.sources import source_digest
 
     context = session.context
@@ -40,15 +39,11 @@ def kept_builds(
             continue
         recipe = _recipe(context, recipe_name, item.version, torch)
         file = session.policy.sources.get(name, {}).get(item.version) or item.file
-        if recipe.source.kind == "git":
-            digest = git_digest(recipe.source)
-        elif name in reader.need_torch:
+        if recipe.source.kind != "git" and name in reader.need_torch:
             digest = source_digest(reader.need_torch[name])
-        elif file is not None and "sha256" in file.hashes:
-            digest = f"sha256:{file.hashes['sha256']}"
         else:
-            continue
-        stored = kept_wheel(Package(name, item.version, recipe), tools, digest)
+            digest = listed_digest(recipe, file)
+        stored = kept_wheel(Package(name, item.version, recipe), tools, digest) if digest else None
         if stored is not None:
             found[name] = stored.as_file()
     return found

@@ -14,6 +14,7 @@ from packaging.version import Version
 from rocmpip.app.context import Context, gather
 from rocmpip.model.errors import BuildFailed, InputError, NoPlan, RocmpipError, UsageError
 from rocmpip.model.packages import RequirementLine, normalise
+from rocmpip.model.provenance import UNKNOWN
 from rocmpip.model.record import Struct
 from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.report import envelope
@@ -153,7 +154,7 @@ def _local(session: Session, line: RequirementLine) -> Wanted:
     if not path.exists():
         raise InputError(f"there is no {path}")
     if path.is_dir():
-        name, version = normalise(read_project(line.path).name or path.resolve().name), "0"
+        name, version = normalise(read_project(line.path).name or path.resolve().name), UNKNOWN
     else:
         name, version, _ = read_filename(path.name)
         if not name:

@@ -7,6 +7,7 @@ import platform as machine
 import sysconfig
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from rocmpip.build.jobs import decide_jobs, read_limits
 from rocmpip.build.sources import source_digest
 from rocmpip.build.surroundings import compiler_identity, look_around
 from rocmpip.model.machine import Platform, TargetEnv
-from rocmpip.model.packages import normalise
+from rocmpip.model.packages import File, normalise
 from rocmpip.model.provenance import FingerprintInputs, Provenance
 from rocmpip.model.recipe import RecipeContext, ResolvedRecipe
 from rocmpip.model.record import Struct, replace
@@ -40,7 +41,7 @@ class Package(Struct, frozen=True):
     source: Path | None = None
 
 
-class Toolbox(Struct, frozen=True):
+class Toolbox(Struct, frozen=True, dict=True):
     """What all builds of one run share."""
 
     platform: Platform
@@ -61,6 +62,12 @@ class Toolbox(Struct, frozen=True):
     constraints: tuple[str, ...] = ()
     diagnose: Callable[[str], str | None] | None = None
 
+    @cached_property
+    def compiler(self) -> str:
+        """Device and host compiler, asked once: hipcc takes a quarter of a second to tell its version."""
+        root = self.platform.rocm_root
+        return compiler_identity(look_around(root, root, self.user_env, compile_cache=False).hipcc, self.user_env)
+
 
 class Made(Struct, frozen=True):
     """A wheel that fits, and where it came from."""
@@ -78,23 +85,23 @@ def wheelhouse_of(settings: Settings, warn: Callable[[str], None] | None = None)
     return Wheelhouse(Path(settings.state_dir).expanduser() / "wheelhouse", warn=warn)
 
 
-def fingerprint_inputs(package: Package, tools: Toolbox) -> FingerprintInputs:
-    """Everything that will change this build's bytes."""
+def fingerprint_inputs(package: Package, tools: Toolbox, source: str = "") -> FingerprintInputs:
+    """Everything that will change this build's bytes. ``source``: its digest, where that is known without it."""
     recipe, platform = package.recipe, tools.platform
     own = (tools.settings or {}).get(normalise(package.name), ())
-    around = look_around(platform.rocm_root, platform.rocm_root, tools.user_env, compile_cache=False)
-    digest = git_digest(recipe.source) if package.source is None else source_digest(package.source)
+    if not source:
+        source = git_digest(recipe.source) if package.source is None else source_digest(package.source)
     return FingerprintInputs(
         name=normalise(package.name),
         version=package.version,
-        source=digest,
+        source=source,
         recipe=recipe.digest,
         gfx=platform.gfx_targets,
         rocm=str(platform.rocm or ""),
         torch=tools.torch,
         python_abi=python_abi(tools.target),
         platform=f"{sysconfig.get_platform()}-{'-'.join(machine.libc_ver())}",
-        compiler=compiler_identity(around.hipcc, tools.user_env),
+        compiler=tools.compiler,
         backend=recipe.backend,
         # The user's alone: the recipe's are in its digest, where the number of jobs does not count.
         config_settings=own,
@@ -104,8 +111,15 @@ def fingerprint_inputs(package: Package, tools: Toolbox) -> FingerprintInputs:
 
 def kept_wheel(package: Package, tools: Toolbox, source: str) -> StoredWheel | None:
     """The wheel that was built here before for exactly this, from the source with that digest; nothing is downloaded."""
-    inputs = replace(fingerprint_inputs(package, tools), source=source)
+    inputs = fingerprint_inputs(package, tools, source)
     return tools.wheelhouse.find(fingerprint(inputs), inputs.name)
+
+
+def listed_digest(recipe: ResolvedRecipe, file: File | None) -> str:
+    """The digest of a source without a download: by the commit, or by the hash that its index gives; "" where neither is told."""
+    if recipe.source.kind == "git":
+        return git_digest(recipe.source)
+    return f"sha256:{file.hashes['sha256']}" if file is not None and "sha256" in file.hashes else ""
 
 
 def resolve_for_build(

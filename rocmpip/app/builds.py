@@ -17,6 +17,7 @@ from rocmpip.build.run import Log
 from rocmpip.build.surroundings import look_around
 from rocmpip.model.errors import BuildFailed, InternalError
 from rocmpip.model.packages import normalise
+from rocmpip.model.provenance import UNKNOWN, subject
 from rocmpip.model.record import replace
 from rocmpip.model.temporary import TemporaryFolder
 from rocmpip.report import say
@@ -67,9 +68,8 @@ def toolbox(context: Context, pip_argv: Sequence[str], pip_env: Mapping[str, str
 
 def run_build(package: Package, tools: Toolbox) -> Made:
     """Build (or find) one package and tell it: one line of progress, then where the wheel came from."""
-    # A local folder has no version before it is built.
-    subject = f"{package.name} {package.version}".removesuffix(" 0")
-    line = ProgressLine(subject)
+    what = subject(package.name, package.version)
+    line = ProgressLine(what)
     reader = CauseReader(tools.platform, tools.torch, package.name)
 
     def tell(moment: Progress) -> None:
@@ -87,9 +87,9 @@ def run_build(package: Package, tools: Toolbox) -> Made:
     for note in made.notes:
         say.note(note)
     if made.built:
-        say.step(f"{subject}: built in {duration(made.seconds)}, since {made.because}; log {made.log}")
+        say.step(f"{what}: built in {duration(made.seconds)}, since {made.because}; log {made.log}")
     else:
-        say.step(f"{subject}: from the wheelhouse, {made.because}")
+        say.step(f"{what}: from the wheelhouse, {made.because}")
     return made
 
 
@@ -147,7 +147,7 @@ def build_environment(pip: Pip, where: Path) -> dict[str, str]:
     torch = context.installed_versions.get("torch", "")
     asked = context.ours.jobs or context.settings.jobs
     recipe: ResolvedRecipe = resolve_for_build(
-        context.book, TEMPLATE, "0", context.recipe_context(torch=torch), jobs=asked, env=context.env
+        context.book, TEMPLATE, UNKNOWN, context.recipe_context(torch=torch), jobs=asked, env=context.env
     )
     root = context.platform.rocm_root
     jobs = decide_jobs(read_limits(), recipe.memory_per_job, asked=asked, env=context.env)

@@ -208,7 +208,6 @@ def rocm_static(version: Version, choice: FamilyChoice, context: Context, client
 
 def _parts(choice: FamilyChoice, targets: Sequence[str], client: Pages) -> dict[str, tuple[str, ...]]:
     """Part of the SDK → versions that the index holds."""
-
     names = ["rocm-sdk-core", "rocm-sdk-libraries", "rocm-sdk-devel", *(f"rocm-sdk-device-{gfx}" for gfx in targets)]
     pages = {name: client.page(choice.index_url, name) for name in names}
     return {

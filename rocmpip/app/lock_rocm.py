@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 from rocmpip.app.context import Context
@@ -24,14 +23,6 @@ from rocmpip.plan.resolve import Pin, Resolution
 from rocmpip.report import say
 
 _TRIES = 8
-
-
-def _earlier(until: Callable[[], float], client: Client) -> float:
-    return min(until(), client.until)
-
-
-def _never_known() -> float:
-    return 0.0
 
 
 def resolve_rocm(
@@ -68,8 +59,7 @@ def resolve_rocm(
             continue
         # What asks for torch only behind other packages has chosen the family on the way.
         # The pages of an attempt that failed have a say too, and how long they are fresh is not known here.
-        fresh_until = partial(_earlier, until, client) if first is None else _never_known
-        return _ground(session, reader, built), found, fresh_until
+        return _ground(session, reader, built), found, until if first is None else lambda: 0.0
     raise first or NoPlan("no torch of any ROCm satisfies all packages of the request")
 
 

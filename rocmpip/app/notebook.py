@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocmpip.model.errors import RocmpipError
 from rocmpip.model.packages import normalise
+from rocmpip.model.provenance import UNKNOWN
 from rocmpip.report import say
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def remember_success(context: Context, *, command: str, package: str, version: s
         state_dir=context.settings.state_dir,
         command=command,
         package=package,
-        version="" if version == "0" else version,
+        version="" if version == UNKNOWN else version,
         platform=context.platform,
         installed=context.installed,
         torch=torch,
@@ -65,7 +66,7 @@ def remember_failure(context: Context, problem: RocmpipError, *, command: str, p
         command=command,
         error=problem.evidence or problem.why or problem.message,
         package=package,
-        version="" if version == "0" else version,
+        version="" if version == UNKNOWN else version,
         platform=context.platform,
         installed=context.installed,
         torch=torch,

@@ -124,7 +124,7 @@ class Scout(IndexSource):
                 crew.look(None)
         if self._told:
             with suppress(Gone):  # whoever said goodbye need not listen
-                self._home.send(*self._told)
+                self._send_home()
 
     def _hear(self, channel: Channel) -> None:
         """One side has said something. The end of home is our end."""

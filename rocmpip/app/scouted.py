@@ -73,6 +73,7 @@ class ScoutedSource(IndexSource):
         if side.gone:
             super().prefetch(name, text, extras)
         elif name not in self._listings or text.startswith("=="):
+            # One version of a listing that is here is a hint at its metadata.
             side.say("hint", name, text, list(extras))
 
     def ask_files(self, candidates: Iterable[Candidate]) -> None:

@@ -9,8 +9,10 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from rocmpip.app.context import user_indexes
+from rocmpip.model.errors import Refused
 from rocmpip.model.filenames import version_of
 from rocmpip.model.packages import Absent, File, normalise
+from rocmpip.model.provenance import UNKNOWN
 from rocmpip.model.recipe import ReadyWheels
 from rocmpip.model.rocm import rocm_of_label
 from rocmpip.model.routing import Route, Synthetic
@@ -139,11 +141,8 @@ def _kept(policy: Policy, name: str) -> tuple[File, ...]:
     A source counts by the hash that its index gives. One that is listed nowhere any more, or without a hash, is taken to be
     what it was: a version's archive does not change.
     """
-    from rocmpip.app.build_package import Package, kept_wheel
+    from rocmpip.app.build_package import Package, kept_wheel, listed_digest
     from rocmpip.app.builds import toolbox
-    from rocmpip.build.git import git_digest
-    from rocmpip.build.identity import UNKNOWN
-    from rocmpip.model.errors import Refused
 
     context = policy.context
     torch = policy.torch_seen() or context.installed_versions.get("torch", "")
@@ -160,12 +159,7 @@ def _kept(policy: Policy, name: str) -> tuple[File, ...]:
             recipe = context.book.resolve(name, version, context.recipe_context(torch=torch, name=name))
         except Refused:
             continue
-        file = listed.get(version)
-        if recipe.source.kind == "git":
-            digest = git_digest(recipe.source)
-        elif file is not None and "sha256" in file.hashes:
-            digest = f"sha256:{file.hashes['sha256']}"
-        stored = kept_wheel(Package(name, version, recipe), tools, digest)
+        stored = kept_wheel(Package(name, version, recipe), tools, listed_digest(recipe, listed.get(version)) or digest)
         if stored is not None:
             found[stored.fingerprint] = stored.as_file()
     return tuple(found.values())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rocmpip.model.errors import Refused, RocmpipError
 from rocmpip.model.packages import normalise
-from rocmpip.model.provenance import FILENAME, Provenance, from_json
+from rocmpip.model.provenance import FILENAME, UNKNOWN, Provenance, from_json
 from rocmpip.target.environment import installed
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ def misfit(context: Context, record: Provenance, torch: str, *, recipe: bool) ->
         return f"the installed build was made against torch {inputs.torch}, and torch is {torch}"
     if recipe and inputs.recipe and record.recipe:
         from rocmpip.app.builds import TEMPLATE
-        from rocmpip.build.identity import UNKNOWN
 
         name = record.recipe.partition(" ")[0]
         own = context.book.get(inputs.name)

@@ -10,11 +10,8 @@ from packaging.version import InvalidVersion, Version
 
 from rocmpip.elf import WheelReport
 from rocmpip.model.machine import TargetEnv
-from rocmpip.model.provenance import FingerprintInputs
+from rocmpip.model.provenance import UNKNOWN, FingerprintInputs
 from rocmpip.plan.tags import tags_for
-
-UNKNOWN = "0"
-"""The version of a local folder, whose name is a guess too: only its build knows both."""
 
 
 def another(wheel: Path, report: WheelReport, inputs: FingerprintInputs, target: TargetEnv) -> str:

@@ -15,6 +15,7 @@ from packaging.version import Version
 from rocmpip.build.surroundings import first_version, run_briefly
 from rocmpip.model.errors import Refused
 from rocmpip.model.packages import normalise
+from rocmpip.model.provenance import subject
 from rocmpip.model.recipe import ResolvedRecipe, SystemNeed
 from rocmpip.model.record import Struct, replace
 from rocmpip.model.rocm import RocmVersion
@@ -85,7 +86,7 @@ def refuse_missing(recipe: ResolvedRecipe, missing: tuple[Missing, ...]) -> None
             lines.append(f"{name}: {command} {' '.join(packages)}")
     count = len(missing)
     raise Refused(
-        f"building {f'{recipe.name} {recipe.version}'.removesuffix(' 0')} needs {count} thing{'s' if count > 1 else ''} that "
+        f"building {subject(recipe.name, recipe.version)} needs {count} thing{'s' if count > 1 else ''} that "
         f"{'are' if count > 1 else 'is'} not on this machine",
         why="; ".join(str(one) for one in missing),
         hint=" | ".join(lines) or "install what is missing, then run the same command again",

@@ -9,6 +9,13 @@ from rocmpip.model.record import Struct, field
 FILENAME = "rocmpip.json"
 """The record's name inside a wheel's ``.dist-info``."""
 SCHEMA = 1
+UNKNOWN = "0"
+"""The version of a local folder, whose name is a guess too: only its build knows both."""
+
+
+def subject(name: str, version: str) -> str:
+    """A package as people are told of it: a local folder has no version before it is built."""
+    return name if version == UNKNOWN else f"{name} {version}"
 
 
 class FingerprintInputs(Struct, frozen=True):

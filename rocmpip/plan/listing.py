@@ -288,12 +288,10 @@ class Listing(Sequence[Candidate]):
     def exact(self, version: Release) -> Candidate | None:
         """The candidate whose version equals ``version``, local label included."""
         if self._places is None:
-            self._places = {self._key(place): place for place in range(len(self._made) - 1, -1, -1)}
+            keys = self.keys
+            self._places = {keys[place]: place for place in range(len(keys) - 1, -1, -1)}
         place = self._places.get(version.key)
         return None if place is None else self._at(place)
-
-    def _key(self, place: int) -> tuple[object, ...]:
-        return self._at(place).version.key if self.shelf is None else self.shelf.keys[place]
 
     @property
     def keys(self) -> Sequence[tuple[Any, ...]]:

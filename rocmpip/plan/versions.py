@@ -57,7 +57,7 @@ class Release:
     @property
     def pre(self) -> bool:
         """True for pre-releases and development releases."""
-        return not self.plain and self.full.is_prerelease
+        return not self.plain and is_pre(self.key)
 
     @property
     def local(self) -> str:

@@ -1,15 +1,26 @@
-"""Indexes for tests in a terminal: one asks for a password, one stops half-way."""
+"""For tests in a terminal: a machine whose installs are routed, an index that asks for a password, one that stops half-way."""
 
 from __future__ import annotations
 
 import base64
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from rocmpip.demo.wheels import Wheel
+
+
+def routed_env(env: Mapping[str, str], folder: Path, python: Path) -> dict[str, str]:
+    """``env`` on a machine with a GPU, with the environment of ``python`` active; what is kept goes into ``folder``."""
+    (folder / "sysroot").mkdir()
+    return {
+        **env, "ROCMPIP_SYSROOT": str(folder / "sysroot"), "ROCMPIP_GFX": "gfx942", "ROCMPIP_ROCM": "6.4",
+        "ROCMPIP_CACHE_DIR": str(folder / "cache"), "ROCMPIP_STATE_DIR": str(folder / "state"), "TERM": "xterm",
+        "VIRTUAL_ENV": str(python.parent.parent),
+    }  # fmt: skip
 
 
 class Private(BaseHTTPRequestHandler):

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from rocmpip.demo.wheels import Wheel
-from tests.alias.terminal_servers import private_index, slow_index
+from tests.alias.terminal_servers import private_index, routed_env, slow_index
 from tests.support.environments import installed, put
 
 pytestmark = pytest.mark.pip
@@ -92,12 +92,7 @@ def python(venv: Callable[..., Path]) -> Path:
 @pytest.fixture
 def start(python: Path, tmp_path: Path, clean_env: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
     """``start("install", …)`` on a machine with a GPU, so that installs are routed."""
-    (tmp_path / "sysroot").mkdir()
-    env = {
-        **clean_env, "ROCMPIP_SYSROOT": str(tmp_path / "sysroot"), "ROCMPIP_GFX": "gfx942", "ROCMPIP_ROCM": "6.4",
-        "ROCMPIP_CACHE_DIR": str(tmp_path / "cache"), "ROCMPIP_STATE_DIR": str(tmp_path / "state"), "TERM": "xterm",
-        "VIRTUAL_ENV": str(python.parent.parent),
-    }  # fmt: skip
+    env = routed_env(clean_env, tmp_path, python)
     made: list[Terminal] = []
 
     def run(*words: str, columns: int = 100, module: str = "rocmpip") -> Terminal:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rocmpip.demo.wheels import Wheel
-from tests.alias.terminal_servers import private_index, slow_index
+from tests.alias.terminal_servers import private_index, routed_env, slow_index
 from tests.support.environments import installed, put
 
 pytestmark = [pytest.mark.pip, pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")]
@@ -72,12 +72,7 @@ def python(venv: Callable[..., Path]) -> Path:
 @pytest.fixture
 def start(python: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, clean_env: dict[str, str]) -> Iterator[Start]:
     """``start("install", …)`` on a machine with a GPU, so that installs are routed; ``module="pip"`` for pip itself."""
-    (tmp_path / "sysroot").mkdir()
-    env = {
-        **clean_env, "ROCMPIP_SYSROOT": str(tmp_path / "sysroot"), "ROCMPIP_GFX": "gfx942", "ROCMPIP_ROCM": "6.4",
-        "ROCMPIP_CACHE_DIR": str(tmp_path / "cache"), "ROCMPIP_STATE_DIR": str(tmp_path / "state"), "TERM": "xterm", "LC_ALL": "C.UTF-8",
-        "VIRTUAL_ENV": str(python.parent.parent),
-    }  # fmt: skip
+    env = {**routed_env(clean_env, tmp_path, python), "LC_ALL": "C.UTF-8"}
     made: list[Window] = []
 
     def run(*words: str, module: str = "rocmpip", columns: int = 100) -> Window:
